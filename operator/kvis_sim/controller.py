@@ -1,8 +1,9 @@
-"""The seam between the simulated cluster and whatever decides: the shipped scaler, or a port of somebody else's.
+"""The seam between the simulated cluster and whatever decides: the shipped scaler, or a port of somebody
+else's.
 
-Every `interval` seconds the cluster hands over what a real operator would have (pod states, scraped samples) and
-gets back a level: the replicas wanted from now on. Asking twice for the same level changes nothing. A controller
-never sees the simulator's own state.
+Every `interval` seconds the cluster hands over what a real operator would have (pod states, scraped
+samples) and gets back a level: the replicas wanted from now on. Asking twice for the same level changes
+nothing. A controller never sees the simulator's own state.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,9 @@ from kvis_operator.signals.sample import PodSample
 
 @dataclass(frozen=True, slots=True)
 class ControllerAction:
-    """Wanted from now on. `replicas` None: keep what is; it counts pods that are still starting, not draining ones."""
+    """Wanted from now on. `replicas` None: keep what is; it counts pods that are still starting, not
+    draining ones.
+    """
 
     replicas: int | None = None
     victims: tuple[
@@ -46,7 +49,9 @@ class Controller(Protocol):
 
 @runtime_checkable
 class Restartable(Protocol):
-    """A controller that models its own process restart; `state_lost` False means persisted state is read back."""
+    """A controller that models its own process restart; `state_lost` False means persisted state is read
+    back.
+    """
 
     def restart(self, *, state_lost: bool) -> None: ...
 

@@ -1,7 +1,7 @@
 """What one simulated run amounts to: attainment, cost, latency, actions. Every number is simulated.
 
-Measured over requests that arrive, and time that passes, between the warm-up and the end of the offered traffic.
-A request is good when it finished and met both SLOs; rejected, lost and unfinished ones are bad.
+Measured over requests that arrive, and time that passes, between the warm-up and the end of the offered
+traffic. A request is good when it finished and met both SLOs; rejected, lost and unfinished ones are bad.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """One experiment, complete: traffic, machine, router, objectives, bounds and what goes wrong.
 
-A scenario and a seed reproduce every number. Random draws come from streams keyed by the seed and by what they are
-for (arrivals, the k-th pod's start, noise), so two controllers under one seed meet the same luck.
+A scenario and a seed reproduce every number. Random draws come from streams keyed by the seed and by what
+they are for (arrivals, the k-th pod's start, noise), so two controllers under one seed meet the same luck.
 """
 
 import random
@@ -13,7 +13,9 @@ from kvis_sim.step_laws import StepLaw
 from kvis_sim.workload import Request
 
 Requests = Callable[[random.Random], Iterator[Request]]
-"""Makes a fresh request stream, times ascending from 0 in seconds; called once per run with the seed's own generator."""
+"""Makes a fresh request stream, times ascending from 0 in seconds; called once per run with the seed's own
+generator.
+"""
 
 
 class RouterKind(StrEnum):
@@ -41,7 +43,9 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`start` and `duration` in seconds from the scenario's start; `pods` counts from the oldest ready pod."""
+    """`start` and `duration` in seconds from the scenario's start; `pods` counts from the oldest ready
+    pod.
+    """
 
     kind: FaultKind
     start: float
@@ -104,7 +108,7 @@ class Scenario:
             )
         if not 0.0 <= self.warm_up < self.duration:
             raise ValueError(
-                f"scenario {self.name}: warm_up {self.warm_up} s must be shorter than duration {self.duration} s"
+                f"scenario {self.name}: warm_up {self.warm_up} s must be below duration {self.duration} s"
             )
         if self.kv_capacity_tokens < self.block_size:
             raise ValueError(

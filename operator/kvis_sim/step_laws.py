@@ -1,11 +1,11 @@
 """How long one engine step takes: the laws that the simulated hardware obeys.
 
-The scaler believes t = a + p*prefill + d*running + c*kv. A simulator that obeyed just that would flatter it, so
-there are laws it cannot express: a maximum of compute and memory time, attention that grows with the square of a
-long prompt; noise and per-pod speed come on top in the engine.
+The scaler believes t = a + p*prefill + d*running + c*kv. A simulator that obeyed just that would flatter
+it, so there are laws it cannot express: a maximum of compute and memory time, attention that grows with
+the square of a long prompt; noise and per-pod speed come on top in the engine.
 
-Every law's step time is linear in the step's number while the batch stays the same, so that a run of identical
-steps has a closed form; `progression` returns that line.
+Every law's step time is linear in the step's number while the batch stays the same, so that a run of
+identical steps has a closed form; `progression` returns that line.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,11 @@ from kvis_operator.scaling.spec import StepTime
 
 class StepLaw(Protocol):
     def progression(self, prefill: int, pairs: float, running: int, kv: float) -> tuple[float, float]:
-        """Seconds of the first of several identical steps, and by how many seconds each further one is longer.
+        """Seconds of the first of several identical steps, and by how many seconds each further one is
+        longer.
 
-        `prefill`: prompt tokens in each step. `pairs`: the sum of end^2 - start^2 over the prompt chunks of the
-        first step, by position in their prompts. `running`: sequences that emit a token in each step.
+        `prefill`: prompt tokens in each step. `pairs`: the sum of end^2 - start^2 over the prompt chunks
+        of the first step, by position in their prompts. `running`: sequences that emit a token in each step.
         `kv`: tokens they attend to in the first step (one more each in every further step).
         """
         ...
@@ -27,7 +28,9 @@ class StepLaw(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Additive:
-    """t = a + p*prefill + d*running + c*kv + quadratic*pairs. With quadratic = 0 it is the controller's own law."""
+    """t = a + p*prefill + d*running + c*kv + quadratic*pairs. With quadratic = 0 it is the controller's
+    own law.
+    """
 
     a: float
     p: float

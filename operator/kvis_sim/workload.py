@@ -1,10 +1,11 @@
 """Requests as the simulator sees them, and what may be done to a trace before replay.
 
-A request is a time, two lengths and, where known, the ids of its prompt's full blocks (equal id = equal prefix up to
-and including that block). Traces are columns in compact arrays; everything else is a lazy stream.
+A request is a time, two lengths and, where known, the ids of its prompt's full blocks (equal id = equal
+prefix up to and including that block). Traces are columns in compact arrays; everything else is a lazy
+stream.
 
-Load is scaled by thinning or by merging shifted copies. There is no function that compresses time: a day squeezed
-into three hours turns a three-minute pod start into 24 minutes and punishes every autoscaler.
+Load is scaled by thinning or by merging shifted copies. There is no function that compresses time: a day
+squeezed into three hours turns a three-minute pod start into 24 minutes and punishes every autoscaler.
 """
 
 import heapq
@@ -32,9 +33,9 @@ class Trace:
 
     name: str
     block_size: int | None = None
-    times: array[float] = field(default_factory=lambda: array("d"))
-    prompts: array[int] = field(default_factory=lambda: array("l"))
-    outputs: array[int] = field(default_factory=lambda: array("l"))
+    times: "array[float]" = field(default_factory=lambda: array("d"))
+    prompts: "array[int]" = field(default_factory=lambda: array("l"))
+    outputs: "array[int]" = field(default_factory=lambda: array("l"))
     blocks: list[tuple[int, ...]] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -87,8 +88,8 @@ def _at(request: Request) -> float:
 def multiplied(trace: Trace, copies: int, rng: random.Random) -> Iterator[Request]:
     """`copies` times the load: the trace merged with copies of itself rotated by random offsets.
 
-    The k-th copy is rotated into the k-th part of the period, so that peaks do not coincide by luck; prefixes of
-    different copies are different. One copy is the trace itself.
+    The k-th copy is rotated into the k-th part of the period, so that peaks do not coincide by luck;
+    prefixes of different copies are different. One copy is the trace itself.
     """
     if copies < 1:
         raise ValueError(f"multiplying trace {trace.name} by {copies}: choose 1 or more, thin() for less")
@@ -124,9 +125,10 @@ def delayed(stream: Iterator[Request], seconds: float) -> Iterator[Request]:
 class SharedPrefixes:
     """A stated model of reuse for traces without prefix ids: system prompts shared by groups of requests.
 
-    A request belongs to one of `groups` (popularity ~ 1/rank) and its first `fraction` of the prompt, in full blocks
-    of `block_size`, is the group's prefix; the rest is never seen again. So `fraction` bounds the token hit rate from
-    above. From `switch_at` seconds on all groups have new prefixes (a system prompt was changed).
+    A request belongs to one of `groups` (popularity ~ 1/rank) and its first `fraction` of the prompt, in
+    full blocks of `block_size`, is the group's prefix; the rest is never seen again. So `fraction` bounds
+    the token hit rate from above. From `switch_at` seconds on all groups have new prefixes (a system
+    prompt was changed).
     """
 
     fraction: float
