@@ -1,0 +1,175 @@
+"""Hardware profiles: the administrator's table of what a service may run on, from the chart's values.
+
+A user's resource names a profile and nothing of what stands in it: images, resources, node selectors, model
+sources and ceilings are decided here. Read once from the mounted file when the operator starts; a table with
+any mistake is refused whole, naming the field.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Self
+
+import yaml
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
+
+from kvis_operator.api import quantity
+from kvis_operator.api.errors import ProfilesInvalid, field_errors
+from kvis_operator.api.fields import Bool, Int, MemoryBytes, Model
+from kvis_operator.api.serving import Engine, KVDtype
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def _pinned_image(image: str) -> str:
+    name, _, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    if not digest and tag in ("", "latest"):
+        raise ValueError(
+            f"{image!r} needs a digest or a tag other than latest, pods must not differ by when they start"
+        )
+    return image
+
+
+def _millicores(value: Any) -> int:
+    return quantity.parse_cpu(str(value))
+
+
+Millicores = Annotated[int, BeforeValidator(_millicores)]
+
+
+class BlockSizes(Model):
+    """Block sizes, in tokens, that an engine can use on this hardware."""
+
+    multiple_of: Int = Field(default=1, ge=1, le=1024)
+    min: Int = Field(default=1, ge=1, le=1024)
+    max: Int = Field(default=256, ge=1, le=1024)
+    default: Int = Field(default=16, ge=1, le=1024)
+
+    @model_validator(mode="after")
+    def _default_is_allowed(self) -> Self:
+        if not self.allows(self.default):
+            raise ValueError(
+                f"default {self.default} is not allowed by it, {self.nearest(self.default)} would be"
+            )
+        return self
+
+    def allows(self, size: int) -> bool:
+        return self.min <= size <= self.max and size % self.multiple_of == 0
+
+    def nearest(self, size: int) -> int:
+        """The allowed size closest to one that is not; the larger of two equally close ones."""
+        sizes = range(-(-self.min // self.multiple_of) * self.multiple_of, self.max + 1, self.multiple_of)
+        return min(sizes, key=lambda allowed: (abs(allowed - size), -allowed), default=self.multiple_of)
+
+
+class EngineOffer(Model):
+    """One engine as this hardware runs it."""
+
+    image: Annotated[str, Field(min_length=1, max_length=512), AfterValidator(_pinned_image)]
+    dtype: KVDtype = KVDtype.FLOAT32  # numbers the model computes in
+    kv_dtypes: tuple[KVDtype, ...] = Field(default=(KVDtype.FLOAT32, KVDtype.BFLOAT16), min_length=1)
+    block_sizes: BlockSizes = Field(default_factory=BlockSizes)
+
+    @model_validator(mode="after")
+    def _formats_are_concrete(self) -> Self:
+        if KVDtype.AUTO in (self.dtype, *self.kv_dtypes):
+            raise ValueError("dtype and kvDtypes must name formats, auto is for the resource")
+        return self
+
+
+class Accelerator(Model):
+    resource: str = Field(min_length=1, max_length=128)  # extended resource, such as nvidia.com/gpu
+    count: Int = Field(default=1, ge=1, le=16)
+    memory_bytes: Annotated[MemoryBytes, Field(alias="memory")]  # of one device
+
+
+class Toleration(Model):
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: Int | None = None
+
+
+class StepTimePrior(Model):
+    """Seconds: t = a + p*prefill_tokens + d*running + c*kv_tokens, until traffic has been measured."""
+
+    a: float = Field(gt=0, le=60)
+    p: float = Field(gt=0, le=60)
+    d: float = Field(ge=0, le=60)
+    c: float = Field(ge=0, le=60)
+
+
+class ModelSources(Model):
+    """Where models may come from."""
+
+    bundled: tuple[str, ...] = ()  # names of models in the image
+    pvc: Bool = False  # claims of the service's own namespace
+
+
+class Profile(Model):
+    description: str = ""
+    engines: dict[Engine, EngineOffer] = Field(min_length=1)
+    default_engine: Engine = Engine.TORCH
+    cpu_millicores: Annotated[Millicores, Field(alias="cpu", ge=100, le=1_024_000)]
+    memory_bytes: Annotated[MemoryBytes, Field(alias="memory")]  # of the pod, weights and KV cache included
+    kv_memory_bytes: Annotated[MemoryBytes, Field(alias="kvMemory")]  # where the resource names none
+    max_num_seqs: Int = Field(default=16, ge=1, le=4096)
+    max_num_batched_tokens: Int = Field(default=512, ge=16, le=1_048_576)
+    accelerator: Accelerator | None = None
+    node_selector: dict[str, str] = Field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
+    models: ModelSources = Field(default_factory=ModelSources)
+    step_time: StepTimePrior
+    start_seconds: float = Field(default=60, ge=1, le=7200)  # from pod creation to ready
+
+    @model_validator(mode="after")
+    def _parts_agree(self) -> Self:
+        if self.default_engine not in self.engines:
+            raise ValueError(
+                f"defaultEngine {self.default_engine} is not among engines: {', '.join(self.engines)}"
+            )
+        if self.accelerator is None and self.kv_memory_bytes >= self.memory_bytes:
+            raise ValueError("kvMemory must be smaller than memory, the weights need room too")
+        if self.max_num_seqs > self.max_num_batched_tokens:
+            raise ValueError("maxNumSeqs must not exceed maxNumBatchedTokens")
+        return self
+
+    def engine(self, wanted: Engine | None) -> Engine:
+        return wanted or self.default_engine
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileTable:
+    profiles: Mapping[str, Profile]
+
+    def get(self, name: str) -> Profile | None:
+        return self.profiles.get(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self.profiles))
+
+
+class _File(Model):
+    profiles: dict[str, Profile]
+
+
+def load_profiles(text: str) -> ProfileTable:
+    """The table from its YAML text. Raises ProfilesInvalid naming every wrong field."""
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ProfilesInvalid([("", f"not YAML: {error}")]) from error
+    try:
+        table = TypeAdapter(_File).validate_python(document)
+    except ValidationError as error:
+        raise ProfilesInvalid(field_errors(error, _File)) from error
+    wrong = [name for name in table.profiles if not _NAME.fullmatch(name)]
+    if wrong or not table.profiles:
+        message = (
+            "a name must be a DNS label such as cpu-small" if wrong else "at least one profile is needed"
+        )
+        raise ProfilesInvalid([(f"profiles.{name}", message) for name in wrong] or [("profiles", message)])
+    return ProfileTable(table.profiles)
