@@ -1,0 +1,124 @@
+"""The steps before and after the load: cluster, chart, service, first answer. Each is timed and says what it does."""
+
+import asyncio
+import pathlib
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+from kubernetes.aio import client
+from lab import Cluster
+from rich.console import Console
+
+HERE = pathlib.Path(__file__).parent
+CHART = HERE.parent.parent / "helm" / "kvis"
+SYSTEM, NAMESPACE, SERVICE, MODEL = "kvis-system", "kvis-demo", "chat", "smollm2-135m"
+READY_SECONDS = 300.0
+QUESTION = "What is the capital of France?"
+
+
+class DemoFailed(Exception):
+    """A step did not reach its goal; the message says which, what was seen and where to look."""
+
+
+class Steps:
+    """Times the steps and prints one line for each."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str, what: str) -> Iterator[None]:
+        self._console.print(f"[bold]{name}[/] {what}", highlight=False)
+        start = time.monotonic()
+        yield
+        self.seconds[name] = time.monotonic() - start
+        self._console.print(f"  done in {self.seconds[name]:.0f} s", highlight=False)
+
+
+def install_chart(cluster: Cluster) -> None:
+    images = {side: cluster.images[side].rsplit(":", 1) for side in ("operator", "runtime")}
+    _run(
+        [
+            str(cluster.helm), "upgrade", "--install", "kvis", str(CHART),
+            "--kubeconfig", str(cluster.kubeconfig), "--namespace", SYSTEM, "--create-namespace",
+            "--values", str(HERE / "values.yaml"),
+            "--set", f"image.repository={images['operator'][0]},image.tag={images['operator'][1]}",
+            "--set", f"profiles.cpu-small.images.torch={cluster.images['runtime']}",
+            "--wait", "--timeout", "180s",
+        ],
+        "helm could not install the chart",
+    )  # fmt: skip
+
+
+def apply_service(cluster: Cluster) -> None:
+    """The namespace enforces Pod Security restricted: what KVIS creates must pass it."""
+    manifest = (
+        f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n"
+        "  labels: {pod-security.kubernetes.io/enforce: restricted}\n---\n" + (HERE / "service.yaml").read_text()
+    )
+    kubectl(cluster, "apply", "--namespace", NAMESPACE, "-f", "-", stdin=manifest)
+
+
+async def wait_until_ready(cluster: Cluster, api: client.ApiClient) -> None:
+    objects = client.CustomObjectsApi(api)
+    deadline = time.monotonic() + READY_SECONDS
+    conditions: list[dict[str, str]] = []
+    while time.monotonic() < deadline:
+        service = await objects.get_namespaced_custom_object(
+            "kvis.dev", "v1alpha1", NAMESPACE, "kvinferenceservices", SERVICE
+        )
+        conditions = service.get("status", {}).get("conditions", [])
+        if any(each["type"] == "Ready" and each["status"] == "True" for each in conditions):
+            return
+        await asyncio.sleep(1)
+    said = "; ".join(f"{each['type']}={each['status']} {each.get('message', '')}" for each in conditions)
+    raise DemoFailed(f"the service was not Ready after {READY_SECONDS:.0f} s: {said or 'no condition at all'}")
+
+
+async def serving_url(api: client.ApiClient) -> str:
+    """The Service's own address where this machine reaches it (the lab), else the API server's proxy to it."""
+    service = await client.CoreV1Api(api).read_namespaced_service(SERVICE, NAMESPACE)
+    port = service.spec.ports[0].port
+    direct = f"http://{service.spec.cluster_ip}:{port}"
+    try:
+        async with httpx.AsyncClient(timeout=3) as http:
+            (await http.get(f"{direct}/health")).raise_for_status()
+    except httpx.HTTPError as fault:
+        raise DemoFailed(f"{direct}/health does not answer from this machine: {fault}") from fault
+    return direct
+
+
+async def ask(url: str) -> str:
+    body = {"model": MODEL, "messages": [{"role": "user", "content": QUESTION}], "max_tokens": 24, "temperature": 0}
+    async with httpx.AsyncClient(timeout=120) as http:
+        answer = await http.post(f"{url}/v1/chat/completions", json=body)
+    if answer.status_code != httpx.codes.OK:
+        raise DemoFailed(f"the first question was answered with HTTP {answer.status_code}: {answer.text[:300]}")
+    return str(answer.json()["choices"][0]["message"]["content"])
+
+
+def kubectl(cluster: Cluster, *arguments: str, stdin: str | None = None) -> str:
+    command = [str(cluster.kubectl), "--kubeconfig", str(cluster.kubeconfig), *arguments]
+    return _run(command, f"kubectl {arguments[0]} failed", stdin=stdin)
+
+
+def remove(cluster: Cluster) -> None:
+    kubectl(cluster, "delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=120s")
+    _run(
+        [
+            str(cluster.helm), "uninstall", "kvis", "--kubeconfig", str(cluster.kubeconfig),
+            "--namespace", SYSTEM, "--ignore-not-found",
+        ],
+        "helm could not uninstall the chart",
+    )  # fmt: skip
+
+
+def _run(command: list[str], failed: str, *, stdin: str | None = None) -> str:
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise DemoFailed(f"{failed}:\n{done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
