@@ -1,7 +1,7 @@
 """Everything the operator may do in a cluster: one row per rule, with the reason.
 
-The chart's role is generated from this table and a test compares the two; another compares it with the audit log, so
-that nothing is granted that is not used and nothing is used that is not granted. There is no Secret, no wildcard, no
+The chart's role is generated from this table and a test compares the two; another compares it with the
+audit log: nothing granted is unused and nothing used is ungranted. There is no Secret, no wildcard, no
 write to roles, no exec, and no write to anything of a resource but its status and its `replicas`.
 """
 
@@ -26,14 +26,36 @@ OWN = ("get", "list", "watch", "create", "patch", "delete")
 
 RULES: tuple[Rule, ...] = (
     Rule(r.SERVICES.group, r.SERVICES.plural, READ, "The resources to serve"),
-    Rule(r.SERVICES.group, f"{r.SERVICES.plural}/status", ("patch",), "To report conditions, plan and decisions"),
-    Rule(r.SERVICES.group, f"{r.SERVICES.plural}/scale", ("patch",), "To write the decided number of replicas"),
+    Rule(
+        r.SERVICES.group,
+        f"{r.SERVICES.plural}/status",
+        ("patch",),
+        "To report conditions, plan and decisions",
+    ),
+    Rule(
+        r.SERVICES.group, f"{r.SERVICES.plural}/scale", ("patch",), "To write the decided number of replicas"
+    ),
     Rule(r.DEPLOYMENTS.group, r.DEPLOYMENTS.plural, OWN, "Children: the model servers"),
     Rule(r.CORE_SERVICES.group, r.CORE_SERVICES.plural, OWN, "Children: the address that clients use"),
-    Rule(r.CONFIG_MAPS.group, r.CONFIG_MAPS.plural, OWN, "Children: the public key that the pods' admin port trusts"),
+    Rule(
+        r.CONFIG_MAPS.group,
+        r.CONFIG_MAPS.plural,
+        OWN,
+        "Children: the public key that the pods' admin port trusts",
+    ),
     Rule(r.BUDGETS.group, r.BUDGETS.plural, OWN, "Children: limits of voluntary disruption"),
-    Rule(r.PODS.group, r.PODS.plural, (*READ, "patch"), "State of the servers; patch marks whom a scale-in takes"),
-    Rule(r.AUTOSCALERS.group, r.AUTOSCALERS.plural, READ, "To yield to an autoscaler that someone else has set up"),
+    Rule(
+        r.PODS.group,
+        r.PODS.plural,
+        (*READ, "patch"),
+        "State of the servers; patch marks whom a scale-in takes",
+    ),
+    Rule(
+        r.AUTOSCALERS.group,
+        r.AUTOSCALERS.plural,
+        READ,
+        "To yield to an autoscaler that someone else has set up",
+    ),
     Rule(r.EVENTS.group, r.EVENTS.plural, ("create",), "To tell people what was decided and why"),
     Rule(
         r.LEASES.group,

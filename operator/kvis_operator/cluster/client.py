@@ -1,7 +1,7 @@
 """Calls to the API server as plain dicts, each with a timeout; every write passes the fence and is counted.
 
-The only place that sends anything to Kubernetes besides kopf's watches and the lease. It knows verbs and status codes,
-never what an object means. Errors:
+The only place that sends anything to Kubernetes besides kopf's watches and the lease. It knows verbs and
+status codes, never what an object means. Errors:
 
     KubeError            the server answered with an error: `.status`, `.reason`, `.details`
     UnreachableError     no answer: connection, TLS or time-out
@@ -47,7 +47,7 @@ class UnreachableError(Exception):
 
 
 class Kube:
-    """One client for reads and fenced writes. `writes` counts (verb, resource) of everything sent as a write."""
+    """One client for reads and fenced writes. `writes` counts what was sent, by (verb, resource)."""
 
     def __init__(self, api: client.ApiClient, fence: Fence, lock: LeaseLock) -> None:
         self._api = api
@@ -64,7 +64,7 @@ class Kube:
                 return None
             raise
 
-    async def list(
+    async def list_all(
         self, resource: Resource, *, namespace: str | None = None, selector: str | None = None
     ) -> tuple[list[Manifest], str]:
         """All objects and the resource version of the listing, page by page."""
@@ -74,19 +74,24 @@ class Kube:
             query.append(("labelSelector", selector))
         token = ""
         while True:
-            page = await self._call("GET", resource.path(namespace), query + ([("continue", token)] if token else []))
+            page = await self._call(
+                "GET", resource.path(namespace), query + ([("continue", token)] if token else [])
+            )
             kind = {"kind": resource.kind, "apiVersion": resource.api_version}
             items += [{**kind, **item} for item in page.get("items") or ()]
             token = page["metadata"].get("continue") or ""
             if not token:
                 return items, page["metadata"]["resourceVersion"]
 
-    async def apply(self, resource: Resource, manifest: Manifest, *, force: bool) -> Manifest:
+    async def apply(
+        self, resource: Resource, manifest: Manifest, *, force: bool, disruptive: bool = False
+    ) -> Manifest:
         """Server-side apply under our field manager; 409 names the fields that others own unless `force`."""
         meta = manifest["metadata"]
         query = [("fieldManager", FIELD_MANAGER), ("force", "true" if force else "false")]
+        target = (meta["namespace"], meta["name"], None)
         return await self._write(
-            "patch", "PATCH", resource, (meta["namespace"], meta["name"], None), query, manifest, APPLY
+            "patch", "PATCH", resource, target, query, manifest, APPLY, disruptive=disruptive
         )
 
     async def merge(
@@ -98,10 +103,12 @@ class Kube:
         subresource: str | None = None,
         disruptive: bool = False,
     ) -> Manifest:
-        """Merge-patch `where` = (namespace, name); `patch` must carry the resource version it was made for."""
+        """Merge-patch (namespace, name); `patch` must carry the resource version it was made for."""
         query = [("fieldManager", FIELD_MANAGER)]
         target = (*where, subresource)
-        return await self._write("patch", "PATCH", resource, target, query, patch, MERGE, disruptive=disruptive)
+        return await self._write(
+            "patch", "PATCH", resource, target, query, patch, MERGE, disruptive=disruptive
+        )
 
     async def create(self, resource: Resource, manifest: Manifest) -> Manifest:
         target = (manifest["metadata"]["namespace"], None, None)
@@ -140,7 +147,9 @@ class Kube:
         plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
         self.writes[verb, plural] += 1
         path = resource.path(namespace, name, subresource)
-        return await self._call(method, path, query, body, content_type, seconds=self._fence.budget(CALL_SECONDS))
+        return await self._call(
+            method, path, query, body, content_type, seconds=self._fence.budget(CALL_SECONDS)
+        )
 
     async def _call(
         self,

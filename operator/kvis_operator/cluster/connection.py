@@ -1,7 +1,7 @@
 """How to reach the API server: kubeconfig or the pod's own service account, for our client and for kopf.
 
-Our client and kopf get separate connections; the lease gets a third, so that neither a burst of reconciles nor a
-stalled watch can cost us the lease. Credentials are read here and nowhere else.
+Our client and kopf get separate connections and the lease a third, so that neither a burst of reconciles
+nor a stalled watch can cost us the lease. Credentials are read here and nowhere else.
 """
 
 from pathlib import Path
@@ -27,7 +27,11 @@ async def connect(kubeconfig: Path | None) -> client.ApiClient:
         else:
             config.load_incluster_config(client_configuration=configuration)
     except (ConfigException, OSError) as error:
-        where = f"kubeconfig {kubeconfig}" if kubeconfig else "the pod's service account (or give --kubeconfig FILE)"
+        where = (
+            f"kubeconfig {kubeconfig}"
+            if kubeconfig
+            else "the pod's service account (or give --kubeconfig FILE)"
+        )
         raise ConnectionSettingsError(f"No usable credentials in {where}: {error}") from error
     return client.ApiClient(configuration=configuration)
 

@@ -1,7 +1,7 @@
 """The fence: whether this process may write at this moment.
 
-A lease is only a promise about the past. The fence turns it into a yes or no before every write: it counts by the
-monotonic clock, which no step of the wall clock moves, from just before the last successful renewal was *sent*.
+A lease is only a promise about the past. The fence turns it into a yes or no before every write: it counts by
+the monotonic clock, which no step of the wall clock moves, from just before the last renewal was *sent*.
 `lease.py` renews and revokes it; `client.py` asks it. Without the lease it says no.
 """
 
@@ -41,7 +41,7 @@ class Fence:
         return max(0.0, self._renewed_at + self._lease_seconds - self._clock())
 
     def budget(self, wanted_seconds: float) -> float:
-        """The time a write may take: what was asked for, cut to the lease. Raises FenceClosedError when none is left."""
+        """The time a write may take: as asked, cut to the lease. FenceClosedError when none is left."""
         left = self.remaining_seconds - SAFETY_SECONDS
         if left <= 0:
             raise FenceClosedError("The lease is not held for long enough to write")

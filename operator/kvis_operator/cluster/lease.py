@@ -1,4 +1,4 @@
-"""One operator acts at a time: election by `kubernetes.aio.leaderelection` with its Lease lock, made safe to write by.
+"""One operator acts at a time: election by `kubernetes.aio.leaderelection`, made safe to write by.
 
 The library elects; what it leaves open is closed here:
 - it catches API errors only, so every transport error, time-out and unreadable answer becomes a failed try;
@@ -41,10 +41,12 @@ class LeaseTimings:
     retry: float = 2.0
 
 
-class LeaseLock(leaselock.LeaseLock):
+class LeaseLock(leaselock.LeaseLock):  # type: ignore[misc]  # the library is untyped here
     """The library's Lease lock with bounded calls; a successful write by us opens the fence."""
 
-    def __init__(self, *, name: str, namespace: str, identity: str, api: client.ApiClient, fence: Fence) -> None:
+    def __init__(
+        self, *, name: str, namespace: str, identity: str, api: client.ApiClient, fence: Fence
+    ) -> None:
         super().__init__(name, namespace, identity, api)
         self._fence = fence
         self.answered_at: float | None = None  # monotonic; the last time the API server answered at all
@@ -105,8 +107,8 @@ async def lead_while_elected(
 ) -> None:
     """Wait for the lease, run `lead`, and return or raise as soon as either the lease or `lead` ends.
 
-    The fence is closed before this returns, however it ends; the caller then exits the process. Cancelling first lets
-    `lead` finish what it has begun, then releases the lease.
+    The fence is closed before this returns, however it ends; the caller then exits the process. On
+    cancelling, `lead` ends first, then the lease is released.
     """
     elected = asyncio.Event()
 
@@ -118,7 +120,14 @@ async def lead_while_elected(
 
     election = asyncio.create_task(
         leaderelection.LeaderElection(
-            Config(lock, timings.lease, timings.renew, timings.retry, onstarted_leading=begin, onstopped_leading=stop)
+            Config(
+                lock,
+                timings.lease,
+                timings.renew,
+                timings.retry,
+                onstarted_leading=begin,
+                onstopped_leading=stop,
+            )
         ).run()
     )
     leading = asyncio.create_task(_after(elected, lead))

@@ -20,8 +20,10 @@ class Resource:
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """The URL path of a collection, an object or a subresource; without `namespace`, of all namespaces."""
+    def path(
+        self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
+    ) -> str:
+        """The URL path of a collection, an object or a subresource; no `namespace`: of all."""
         parts = [f"/apis/{self.api_version}" if self.group else f"/api/{self.api_version}"]
         if namespace is not None:
             parts += ["namespaces", namespace]

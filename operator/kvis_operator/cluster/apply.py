@@ -1,0 +1,130 @@
+"""Carrying out a plan for children: server-side apply for what differs, deletes by UID for what is no
+longer wanted.
+
+A conflict is not forced blindly. A field of a child that somebody edited by hand is taken back, with an
+event, since the resource is the place to say it. `spec.replicas` of the Deployment that an autoscaler holds
+is left to it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kvis_operator.cluster.client import Kube, KubeError, Manifest
+from kvis_operator.cluster.resources import CONFIG_MAPS, DEPLOYMENTS, child_resource
+from kvis_operator.rollout.children import Apply, ChildrenPlan, Taken, plan_children
+
+REPLICAS_FIELD = ".spec.replicas"
+
+
+class NameTakenError(Exception):
+    """A child cannot be created, for its name belongs to an object that is not ours."""
+
+    def __init__(self, taken: Sequence[Taken]) -> None:
+        self.taken = tuple(taken)
+        super().__init__("; ".join(map(_described, taken)))
+
+
+@dataclass(frozen=True, slots=True)
+class TookBack:
+    """A child whose fields others had changed, now as rendered again."""
+
+    kind: str
+    name: str
+    conflict: str
+
+
+async def carry_out(kube: Kube, plan: ChildrenPlan, *, owner_uid: str) -> tuple[TookBack, ...]:
+    """Apply and delete what the plan says; returns what was taken back from others.
+
+    Raises NameTakenError before anything is written when a name to be created exists already, KubeError with
+    status 409 when an object has changed since it was planned: the next pass sees the newer one.
+    """
+    if plan.taken:
+        raise NameTakenError(plan.taken)
+    await _check_free_names(kube, plan.apply, owner_uid)
+    took_back = []
+    for step in sorted(plan.apply, key=_place):
+        conflict = await _apply(kube, step)
+        if conflict:
+            took_back.append(TookBack(step.manifest["kind"], step.manifest["metadata"]["name"], conflict))
+    for item in plan.delete:
+        metadata = item["metadata"]
+        await kube.delete(
+            child_resource(item["kind"]), metadata["namespace"], metadata["name"], uid=metadata["uid"]
+        )
+    return tuple(took_back)
+
+
+async def _check_free_names(kube: Kube, steps: Sequence[Apply], owner_uid: str) -> None:
+    """Ask the API server itself: an object without our label has never been seen by the watches."""
+    existing = []
+    for step in steps:
+        if step.live is None:
+            metadata = step.manifest["metadata"]
+            resource = child_resource(step.manifest["kind"])
+            found = await kube.get(resource, metadata["namespace"], metadata["name"])
+            if found is not None:
+                existing.append({**found, "kind": resource.kind})
+    taken = plan_children([s.manifest for s in steps], existing, owner_uid=owner_uid).taken
+    if taken:
+        raise NameTakenError(taken)
+
+
+async def _apply(kube: Kube, step: Apply) -> str:
+    """Apply one child; returns the conflict that was overruled, or nothing."""
+    resource = child_resource(step.manifest["kind"])
+    manifest = _pinned(step)
+    disruptive = _shrinks(step)
+    try:
+        await kube.apply(resource, manifest, force=False, disruptive=disruptive)
+    except KubeError as error:
+        fields = _conflicting_fields(error)
+        if not fields:
+            raise
+        if fields == {REPLICAS_FIELD} and "autoscal" in error.message.lower():
+            await kube.apply(resource, _without_replicas(manifest), force=False)
+            return ""
+        await kube.apply(resource, manifest, force=True, disruptive=disruptive)
+        return error.message
+    return ""
+
+
+def _pinned(step: Apply) -> Manifest:
+    """The manifest, good only for the state of the object that it was planned from."""
+    if step.live is None:
+        return step.manifest
+    version = step.live["metadata"]["resourceVersion"]
+    return {**step.manifest, "metadata": {**step.manifest["metadata"], "resourceVersion": version}}
+
+
+def _shrinks(step: Apply) -> bool:
+    if step.live is None or step.manifest["kind"] != DEPLOYMENTS.kind:
+        return False
+    wanted, live = step.manifest["spec"].get("replicas"), step.live["spec"].get("replicas")
+    return wanted is not None and live is not None and wanted < live
+
+
+def _without_replicas(manifest: Manifest) -> Manifest:
+    return {**manifest, "spec": {k: v for k, v in manifest["spec"].items() if k != "replicas"}}
+
+
+def _conflicting_fields(error: KubeError) -> set[str]:
+    """Fields that others manage; empty when the error is of another kind, such as a newer resource
+    version.
+    """
+    causes: Sequence[dict[str, Any]] = error.details.get("causes") or ()
+    if error.status != 409:
+        return set()
+    return {cause.get("field", "") for cause in causes if cause.get("reason") == "FieldManagerConflict"}
+
+
+def _place(step: Apply) -> int:
+    """Configuration before the pods that mount it."""
+    kinds = {CONFIG_MAPS.kind: 0, DEPLOYMENTS.kind: 2}
+    return kinds.get(step.manifest["kind"], 1)
+
+
+def _described(taken: Taken) -> str:
+    owner = f"is controlled by {taken.owner}" if taken.owner else "was made by someone else"
+    return f"{taken.kind} {taken.name} exists and {owner}"
