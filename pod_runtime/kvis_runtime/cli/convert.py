@@ -1,9 +1,8 @@
-"""Converts the bundled SmolLM2-135M-Instruct from GGUF into a Hugging Face model folder, once, at image build.
+"""Converts the bundled SmolLM2-135M-Instruct from GGUF into a Hugging Face model folder, at image build.
 
 The weights ship inside a Python package, so no model hub is needed. The result is what the engine's loader
-reads: bf16 safetensors, config, tokenizer and chat template. It needs transformers, gguf and accelerate, which
-serving does not; they are imported here only. A folder that is already complete is left alone, and a new one
-appears under its final name only when complete.
+reads: bf16 safetensors, config, tokenizer and chat template. It needs transformers, gguf and accelerate,
+which serving does not; they are imported here only. A complete folder is left alone, and a new one appears under its final name only when complete.
 """
 
 import argparse

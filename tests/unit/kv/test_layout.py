@@ -1,4 +1,4 @@
-"""KV arithmetic against figures known from elsewhere: model cards' shapes, and vLLM's own start-up log lines."""
+"""KV arithmetic against known figures: shapes from model cards, and lines that vLLM logs at its start."""
 
 import pytest
 from hypothesis import given
