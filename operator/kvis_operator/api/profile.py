@@ -6,17 +6,19 @@ any mistake is refused whole, naming the field.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self
 
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
+from kvis_kv.dtypes import TORCH_ENGINE, KVDtype
+from kvis_kv.layout import BLOCK_SIZES, DEFAULT_BLOCK_SIZE
 from kvis_operator.api import quantity
 from kvis_operator.api.errors import ProfilesInvalid, field_errors
 from kvis_operator.api.fields import Bool, Int, MemoryBytes, Model
-from kvis_operator.api.serving import Engine, KVDtype
+from kvis_operator.api.serving import Engine
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -35,46 +37,28 @@ def _millicores(value: Any) -> int:
     return quantity.parse_cpu(str(value))
 
 
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(sorted(map(str, values)))
+
+
 Millicores = Annotated[int, BeforeValidator(_millicores)]
 
 
-class BlockSizes(Model):
-    """Block sizes, in tokens, that an engine can use on this hardware."""
-
-    multiple_of: Int = Field(default=1, ge=1, le=1024)
-    min: Int = Field(default=1, ge=1, le=1024)
-    max: Int = Field(default=256, ge=1, le=1024)
-    default: Int = Field(default=16, ge=1, le=1024)
-
-    @model_validator(mode="after")
-    def _default_is_allowed(self) -> Self:
-        if not self.allows(self.default):
-            raise ValueError(
-                f"default {self.default} is not allowed by it, {self.nearest(self.default)} would be"
-            )
-        return self
-
-    def allows(self, size: int) -> bool:
-        return self.min <= size <= self.max and size % self.multiple_of == 0
-
-    def nearest(self, size: int) -> int:
-        """The allowed size closest to one that is not; the larger of two equally close ones."""
-        sizes = range(-(-self.min // self.multiple_of) * self.multiple_of, self.max + 1, self.multiple_of)
-        return min(sizes, key=lambda allowed: (abs(allowed - size), -allowed), default=self.multiple_of)
-
-
 class EngineOffer(Model):
-    """One engine as this hardware runs it."""
+    """One engine as this hardware runs it; its lists may narrow what the engine can do, never widen it."""
 
     image: Annotated[str, Field(min_length=1, max_length=512), AfterValidator(_pinned_image)]
     dtype: KVDtype = KVDtype.FLOAT32  # numbers the model computes in
     kv_dtypes: tuple[KVDtype, ...] = Field(default=(KVDtype.FLOAT32, KVDtype.BFLOAT16), min_length=1)
-    block_sizes: BlockSizes = Field(default_factory=BlockSizes)
+    block_sizes: tuple[Int, ...] = Field(default=BLOCK_SIZES, min_length=1)  # tokens
+    default_block_size: Int = DEFAULT_BLOCK_SIZE
 
     @model_validator(mode="after")
-    def _formats_are_concrete(self) -> Self:
-        if KVDtype.AUTO in (self.dtype, *self.kv_dtypes):
-            raise ValueError("dtype and kvDtypes must name formats, auto is for the resource")
+    def _default_is_offered(self) -> Self:
+        if self.default_block_size not in self.block_sizes:
+            raise ValueError(
+                f"defaultBlockSize {self.default_block_size} is not among blockSizes {self.block_sizes}"
+            )
         return self
 
 
@@ -113,16 +97,33 @@ class Profile(Model):
     engines: dict[Engine, EngineOffer] = Field(min_length=1)
     default_engine: Engine = Engine.TORCH
     cpu_millicores: Annotated[Millicores, Field(alias="cpu", ge=100, le=1_024_000)]
+    cpu_request_millicores: Annotated[Millicores | None, Field(alias="cpuRequest")] = None  # absent: cpu
     memory_bytes: Annotated[MemoryBytes, Field(alias="memory")]  # of the pod, weights and KV cache included
     kv_memory_bytes: Annotated[MemoryBytes, Field(alias="kvMemory")]  # where the resource names none
     max_num_seqs: Int = Field(default=16, ge=1, le=4096)
     max_num_batched_tokens: Int = Field(default=512, ge=16, le=1_048_576)
     accelerator: Accelerator | None = None
+    surge: Bool = True  # room for one more pod during a rollout; without it an old pod goes first
     node_selector: dict[str, str] = Field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = ()
     models: ModelSources = Field(default_factory=ModelSources)
     step_time: StepTimePrior
     start_seconds: float = Field(default=60, ge=1, le=7200)  # from pod creation to ready
+
+    @model_validator(mode="after")
+    def _engines_can_do_what_they_offer(self) -> Self:
+        offer = self.engines.get(Engine.TORCH)
+        if offer is None:
+            return self
+        dtypes = {offer.dtype, *offer.kv_dtypes} - TORCH_ENGINE
+        sizes = set(offer.block_sizes) - set(BLOCK_SIZES)
+        if dtypes:
+            raise ValueError(f"engines.torch: {_listed(dtypes)} is not among {_listed(TORCH_ENGINE)}")
+        if sizes:
+            raise ValueError(
+                f"engines.torch.blockSizes: {_listed(sizes)} is not among {_listed(BLOCK_SIZES)}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:

@@ -29,7 +29,7 @@ class Engine(StrEnum):
     TORCH = "torch"
 
 
-class KVDtype(StrEnum):
+class KVCacheDtype(StrEnum):
     AUTO = "auto"
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
@@ -90,9 +90,9 @@ class ModelSource(Model):
 
 class KVCache(Model):
     dtype: Annotated[
-        KVDtype,
+        KVCacheDtype,
         Field(description="Number format of cached keys and values; auto: the format the model computes in."),
-    ] = KVDtype.AUTO
+    ] = KVCacheDtype.AUTO
     block_size: Annotated[
         Int | None,
         Field(

@@ -18,7 +18,7 @@ from kvis_operator.api.cel import rules
 from kvis_operator.api.control import Scaling, ScalingMode, SeqsRange, Tuning, TuningMode
 from kvis_operator.api.errors import SpecInvalid, field_errors
 from kvis_operator.api.fields import Bool, Int, Model, ObjectMeta
-from kvis_operator.api.serving import Batching, Engine, KVCache, KVDtype, ModelSource, Slo, Workload
+from kvis_operator.api.serving import Batching, Engine, KVCache, KVCacheDtype, ModelSource, Slo, Workload
 
 __all__ = [
     "API_VERSION",
@@ -29,7 +29,7 @@ __all__ = [
     "Batching",
     "Engine",
     "KVCache",
-    "KVDtype",
+    "KVCacheDtype",
     "KVInferenceService",
     "ModelSource",
     "ObjectMeta",
