@@ -43,6 +43,9 @@ RULES: tuple[Rule, ...] = (
         OWN,
         "Children: the public key that the pods' admin port trusts",
     ),
+    Rule(
+        r.NETWORK_POLICIES.group, r.NETWORK_POLICIES.plural, OWN, "Children: who reaches the pods' admin port"
+    ),
     Rule(r.BUDGETS.group, r.BUDGETS.plural, OWN, "Children: limits of voluntary disruption"),
     Rule(
         r.PODS.group,

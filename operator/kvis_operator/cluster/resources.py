@@ -37,18 +37,16 @@ DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
 CORE_SERVICES = Resource("", "v1", "Service", "services")
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
 BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
 PODS = Resource("", "v1", "Pod", "pods")
 AUTOSCALERS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")
 EVENTS = Resource("events.k8s.io", "v1", "Event", "events")
 
-CHILDREN = (DEPLOYMENTS, CORE_SERVICES, CONFIG_MAPS, BUDGETS)
+CHILDREN = (DEPLOYMENTS, CORE_SERVICES, CONFIG_MAPS, BUDGETS, NETWORK_POLICIES)
 """What a service is rendered into; each carries our labels and an owner reference."""
 
 WATCHED = (SERVICES, *CHILDREN, PODS, AUTOSCALERS)
-
-OURS_SELECTOR = "app.kubernetes.io/managed-by=kvis"
-"""Asked of the server for children and pods, so that foreign objects never reach our memory."""
 
 
 def child_resource(kind: str) -> Resource:
