@@ -94,7 +94,6 @@ class WholeRun:
     rejected: int
     lost: int
     in_flight: int  # at the end
-    in_flight_seconds: float  # integral of requests in the system over time
     sojourn_seconds: float  # sum over finished requests of finish - arrival
     output_tokens: int  # emitted by finished requests
     generated_tokens: int  # emitted by all engines

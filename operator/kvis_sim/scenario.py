@@ -26,7 +26,7 @@ class RouterKind(StrEnum):
 
 
 class FaultKind(StrEnum):
-    SCRAPE_LOSS = "ScrapeLoss"  # `fraction` of scrapes fail, 1.0 = all
+    SCRAPE_LOSS = "ScrapeLoss"  # `fraction` of the scrapes of all pods fail
     NAN = "NaN"  # gauges and counters of `pods` read NaN
     COUNTER_RESET = "CounterReset"  # counters of `pods` restart at 0, once, at `start`
     FROZEN = "Frozen"  # `pods` repeat their last sample with its old time stamp

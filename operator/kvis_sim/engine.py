@@ -1,0 +1,386 @@
+"""One simulated replica: continuous batching with chunked prefill, paged KV, preemption by recomputation.
+
+Each step decodes one token of every running sequence and spends what is left of the token budget on
+prompts, first come first served, as vLLM's scheduler does. Steps are not simulated one by one: while the
+batch stays the same the step time is linear in the step's number, so a whole stretch has a closed form. A
+stretch ends when a prompt is computed, a sequence finishes, memory runs out, or somebody arrives who can
+join at the next step.
+
+The cluster calls `add` and `step_end` in order of time; `next_time` says when it is this replica's turn.
+"""
+
+import math
+import random
+from collections import deque
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Protocol
+
+from kvis_sim.meters import PodMeter
+from kvis_sim.paged_kv import PagedKV
+from kvis_sim.step_laws import StepLaw
+from kvis_sim.workload import Request
+
+NEVER = math.inf
+
+
+class Sequence:
+    """A request inside a replica. `context` tokens must be in the KV cache before it emits `left` more
+    tokens.
+    """
+
+    __slots__ = (
+        "admitted_at",
+        "blocks",
+        "context",
+        "decoding",
+        "finish_step",
+        "first_at",
+        "left",
+        "order",
+        "request",
+        "todo",
+    )
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.blocks = request.blocks
+        self.context = request.prompt
+        self.left = request.output
+        self.first_at = -1.0  # seconds; negative: no token yet
+        self.admitted_at = 0.0
+        self.todo = 0  # prompt tokens still to compute
+        self.decoding = False
+        self.finish_step = 0
+        self.order = 0
+
+
+class Sink(Protocol):
+    """Who wants to know that a request is done."""
+
+    def finished(self, sequence: Sequence, now: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    noise: float = 0.0  # relative standard deviation of one step's time
+
+
+class Replica:
+    """The engine of one pod. Times in seconds; `step` counts engine steps since the start."""
+
+    __slots__ = (
+        "_batch",
+        "_began",
+        "_decoding",
+        "_finishing",
+        "_first",
+        "_growth",
+        "_law",
+        "_limits",
+        "_orders",
+        "_prefill",
+        "_prefilling",
+        "_random",
+        "_running",
+        "_scale",
+        "_sink",
+        "_steps",
+        "_waiting",
+        "cap",
+        "in_flight",
+        "kv",
+        "meter",
+        "next_time",
+        "queued_tokens",
+        "slowness",
+        "step",
+    )
+
+    def __init__(
+        self,
+        law: StepLaw,
+        kv: PagedKV,
+        limits: EngineLimits,
+        sink: Sink,
+        rng: random.Random,
+    ) -> None:
+        self.kv = kv
+        self.meter = PodMeter()
+        self.cap = limits.max_num_seqs
+        self.slowness = 1.0  # factor on every step's time
+        self.next_time = NEVER
+        self.in_flight = 0
+        self.queued_tokens = 0  # prompt tokens waiting or being computed
+        self.step = 0
+        self._law = law
+        self._limits = limits
+        self._batch = limits.max_num_batched_tokens
+        self._sink = sink
+        self._random = rng
+        self._orders = 0
+        self._waiting: deque[Sequence] = deque()
+        self._prefilling: deque[Sequence] = deque()
+        self._running: dict[int, Sequence] = {}  # by order of admission
+        self._finishing: list[tuple[int, int, Sequence]] = []  # decoding, by last step
+        self._decoding = 0
+        # The stretch under way
+        self._steps = 0
+        self._prefill = 0  # prompt tokens in each of its steps
+        self._began = 0.0
+        self._first = self._growth = 0.0
+        self._scale = 1.0
+
+    # What the cluster asks
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def decoding(self) -> int:
+        return self._decoding
+
+    @property
+    def prefill_per_step(self) -> int:
+        return self._prefill
+
+    def fits(self, request: Request) -> bool:
+        """Whether the request could run on an empty replica."""
+        return request.prompt + request.output <= self.kv.total_blocks * self.kv.block_size
+
+    def add(self, sequence: Sequence, now: float) -> None:
+        self.in_flight += 1
+        self.queued_tokens += sequence.context
+        self._waiting.append(sequence)
+        if not self._steps:
+            self._plan(now)
+        elif len(self._waiting) == 1:
+            self._let_join(now)
+
+    def set_cap(self, cap: int, now: float) -> None:
+        """The live cap. A lower one cancels nothing: running sequences drain down to it."""
+        self.cap = max(1, min(cap, self._limits.max_num_seqs))
+        if self._waiting:
+            self._let_join(now)
+
+    def abandon(self) -> list[Sequence]:
+        """The pod dies: all it held."""
+        held = [*self._running.values(), *self._waiting]
+        self._running.clear()
+        self._waiting.clear()
+        self._prefilling.clear()
+        self._finishing.clear()
+        self._decoding = self._steps = self.in_flight = self.queued_tokens = 0
+        self.next_time = NEVER
+        self.kv.forget()
+        return held
+
+    def steps_done(self, now: float) -> int:
+        """Whole steps of the stretch under way that are over at `now`."""
+        if not self._steps or now <= self._began:
+            return 0
+        return min(self._steps, int(self._steps_in(now - self._began) + 1e-9))
+
+    def seconds_done(self, steps: int) -> float:
+        """Engine time of the first `steps` steps of the stretch under way."""
+        return self._seconds_of(steps) if steps else 0.0
+
+    # A stretch of identical steps
+
+    def _steps_in(self, seconds: float) -> float:
+        """Real-valued inverse of the stretch's duration: root of growth/2 n^2 + (first - growth/2) n =
+        seconds.
+        """
+        elapsed = seconds / self._scale
+        linear = self._first - 0.5 * self._growth
+        return 2.0 * elapsed / (linear + math.sqrt(linear * linear + 2.0 * self._growth * elapsed))
+
+    def _seconds_of(self, steps: int) -> float:
+        return self._scale * steps * (self._first + 0.5 * self._growth * (steps - 1))
+
+    def _let_join(self, now: float) -> None:
+        """Ends a stretch of pure decoding at the next step, if the newcomer may run."""
+        if self._steps > 1 and not self._prefill and len(self._running) < self.cap:
+            steps = max(1, math.ceil(self._steps_in(now - self._began) - 1e-9))
+            if steps < self._steps:
+                self._steps = steps
+                self.next_time = self._began + self._seconds_of(steps)
+
+    def _plan(self, now: float) -> None:
+        """Chooses the next stretch. Memory that does not suffice for one step preempts the last admitted."""
+        preempted = False
+        while True:
+            if self._waiting and not preempted:
+                self._admit(now)
+            if self._prefilling:
+                steps, pairs = self._plan_prefill()
+            elif self._finishing:
+                steps, pairs, self._prefill = self._finishing[0][0] - self.step, 0.0, 0
+            else:
+                self._steps, self.next_time = 0, NEVER
+                return
+            if self._decoding:
+                steps = self.kv.growth_fits(self.step, steps)
+            if steps:
+                break
+            self._preempt()
+            preempted = True
+        # After a preemption the next step may admit again, as vLLM's does.
+        self._begin(now, 1 if preempted else steps, pairs)
+
+    def _begin(self, now: float, steps: int, pairs: float) -> None:
+        self._steps = steps
+        self._began = now
+        self._first, self._growth = self._law.progression(
+            self._prefill, pairs, self._decoding, self.kv.tokens(self.step)
+        )
+        scale = self.slowness
+        if self._limits.noise:
+            # Independent noise of each step averages out over a stretch.
+            scale *= max(0.2, 1.0 + self._limits.noise * self._random.gauss(0.0, 1.0) / math.sqrt(steps))
+        self._scale = scale
+        self.next_time = now + self._seconds_of(steps)
+
+    def _plan_prefill(self) -> tuple[int, float]:
+        """Steps and chunk positions of the next stretch with prompt tokens; sets the tokens per step."""
+        budget = max(1, self._batch - self._decoding)
+        head = self._prefilling[0]
+        if head.todo > budget:
+            steps = (head.todo - 1) // budget
+            if self._finishing:
+                steps = min(steps, self._finishing[0][0] - self.step)
+            self._prefill = budget
+            return steps, budget * (2.0 * (head.context - head.todo) + budget)
+        tokens, pairs = 0, 0.0
+        for sequence in self._prefilling:
+            chunk = min(sequence.todo, budget - tokens)
+            pairs += chunk * (2.0 * (sequence.context - sequence.todo) + chunk)
+            tokens += chunk
+            if tokens >= budget:
+                break
+        self._prefill = tokens
+        return 1, pairs
+
+    def step_end(self) -> None:
+        """The stretch is over at `next_time`: hand out tokens, finish, plan the next one."""
+        now, steps, decoding, meter = self.next_time, self._steps, self._decoding, self.meter
+        self.step += steps
+        seconds = now - self._began
+        meter.steps += steps
+        meter.busy_seconds += seconds
+        if decoding:
+            meter.generated_tokens += steps * decoding
+            meter.inter_token.observe(seconds / steps, steps * decoding)
+            self.kv.settle(self.step)
+        if self._prefill:
+            self._prefilled(steps * self._prefill, now)
+        finishing, step = self._finishing, self.step
+        while finishing and finishing[0][0] <= step:
+            sequence = heappop(finishing)[2]
+            self._decoding -= 1
+            self.kv.end_growing(sequence.context + sequence.left - 1, sequence.blocks, step)
+            self._finish(sequence, now)
+        self._plan(now)
+
+    # Life of a sequence
+
+    def _admit(self, now: float) -> None:
+        waiting, running, kv, meter = self._waiting, self._running, self.kv, self.meter
+        budget = self._batch - self._decoding - sum(s.todo for s in self._prefilling)
+        while waiting and budget > 0 and len(running) < self.cap:
+            sequence = waiting[0]
+            context, blocks = sequence.context, sequence.blocks
+            # The last prompt token is computed even if its block is here: its logits are needed.
+            hits = min(kv.cached_prefix(blocks), (context - 1) // kv.block_size) if blocks else 0
+            if not kv.admit(context, blocks, hits, self.step):
+                return
+            waiting.popleft()
+            cached = hits * kv.block_size
+            meter.prefix_queries += context
+            meter.prefix_hits += cached
+            if sequence.first_at < 0.0:
+                meter.first_queries += context
+                meter.first_hits += cached
+            self._orders += 1
+            sequence.order = self._orders
+            sequence.admitted_at = now
+            sequence.todo = context - cached
+            self.queued_tokens -= cached
+            budget -= sequence.todo
+            running[sequence.order] = sequence
+            self._prefilling.append(sequence)
+
+    def _prefilled(self, tokens: int, now: float) -> None:
+        self.meter.computed_prompt_tokens += tokens
+        self.queued_tokens -= tokens
+        prefilling = self._prefilling
+        while tokens:
+            sequence = prefilling[0]
+            if sequence.todo > tokens:
+                sequence.todo -= tokens
+                return
+            tokens -= sequence.todo
+            sequence.todo = 0
+            prefilling.popleft()
+            self._emit_first(sequence, now)
+
+    def _emit_first(self, sequence: Sequence, now: float) -> None:
+        """The prompt is computed, and with it the next token."""
+        meter = self.meter
+        meter.generated_tokens += 1
+        meter.prefill.observe(now - sequence.admitted_at)
+        if sequence.first_at < 0.0:
+            sequence.first_at = now
+            meter.prompt_tokens += sequence.context
+            meter.ttft.observe(now - sequence.request.at)
+        if sequence.left == 1:
+            self.kv.end_prefill(sequence.context, sequence.blocks)
+            self._finish(sequence, now)
+            return
+        self.kv.start_growing(sequence.context, len(sequence.blocks), self.step)
+        sequence.decoding = True
+        sequence.finish_step = self.step + sequence.left - 1
+        heappush(self._finishing, (sequence.finish_step, sequence.order, sequence))
+        self._decoding += 1
+
+    def _finish(self, sequence: Sequence, now: float) -> None:
+        del self._running[sequence.order]
+        self.in_flight -= 1
+        meter, output = self.meter, sequence.request.output
+        meter.finished += 1
+        if output > 1:
+            meter.tpot.observe((now - sequence.first_at) / (output - 1))
+        self._sink.finished(sequence, now)
+
+    def _preempt(self) -> None:
+        """The last admitted sequence loses its blocks and goes back to the head of the queue, to be
+        recomputed.
+        """
+        _, sequence = self._running.popitem()
+        blocks = sequence.blocks
+        if sequence.decoding:
+            emitted = sequence.left - (sequence.finish_step - self.step)
+            length = sequence.context + emitted - 1
+            self._finishing.remove((sequence.finish_step, sequence.order, sequence))
+            heapify(self._finishing)
+            self._decoding -= 1
+            self.kv.end_growing(length, blocks, self.step)
+            sequence.context += emitted
+            sequence.left -= emitted
+            sequence.decoding = False
+        else:
+            length = sequence.context - sequence.todo
+            self._prefilling.pop()
+            self.queued_tokens -= sequence.todo
+            self.kv.end_prefill(sequence.context, blocks)
+        self.meter.preemptions += 1
+        self.meter.preempted_tokens += length
+        self.queued_tokens += sequence.context
+        self._waiting.appendleft(sequence)
