@@ -2,7 +2,8 @@
 
 The weights ship inside a Python package, so no model hub is needed. The result is what the engine's loader
 reads: bf16 safetensors, config, tokenizer and chat template. It needs transformers, gguf and accelerate,
-which serving does not; they are imported here only. A complete folder is left alone, and a new one appears under its final name only when complete.
+which serving does not; they are imported here only. A complete folder is left alone, and a new one
+appears under its final name only when complete.
 """
 
 import argparse
