@@ -1,7 +1,7 @@
 """What the engine can be told at its start. Values are checked here, before any weight is read.
 
-Read from flags by the command line, never from the environment. Checks that need the model's shape (does one
-sequence fit into the memory?) are in `limits`.
+Read from flags by the command line, never from the environment. Checks that need the model's shape (does
+one sequence fit into the memory?) are in `limits`.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class EngineConfig:
     model: Path
     """Folder with config.json, *.safetensors and tokenizer.json."""
     dtype: str = KVDtype.FLOAT32
-    """Of weights and activations. bfloat16 halves the memory; it is slow on CPUs without bf16 instructions."""
+    """Of weights and activations. bfloat16 halves the memory but is slow on CPUs without bf16 units."""
     kv_cache_dtype: str = AUTO
     block_size: int = DEFAULT_BLOCK_SIZE
     """Tokens per block."""
@@ -71,8 +71,8 @@ class EngineConfig:
         if self.max_num_batched_tokens < self.max_num_seqs:
             raise ConfigError(
                 "max_num_batched_tokens",
-                f"{self.max_num_batched_tokens} cannot give each of max_num_seqs={self.max_num_seqs} sequences"
-                f" its token; {self.max_num_seqs} would work",
+                f"{self.max_num_batched_tokens} cannot give each of max_num_seqs={self.max_num_seqs}"
+                f" sequences its token; {self.max_num_seqs} would work",
             )
 
 

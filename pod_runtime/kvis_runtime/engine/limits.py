@@ -1,7 +1,7 @@
 """The engine's limits once the model is known: blocks, longest sequence, batch.
 
-Pure arithmetic from settings and shape. The invariant that everything later leans on: the pool always holds one
-sequence of `max_model_len`, so preemption can always make room for the oldest sequence.
+Pure arithmetic from settings and shape. The invariant that everything later leans on: the pool always
+holds one sequence of `max_model_len`, so preemption can always make room for the oldest sequence.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Finds the longest prefix of a prompt whose KV is already in the pool, block by block.
 
-A block's hash covers its tokens and the hash of the block before it, so equal hashes mean equal prefixes. The
-salt enters the first block: tenants with different salts never share. Only full blocks are hashed, and at least
-one token is always left to compute, for its logits are what the next token is sampled from.
+A block's hash covers its tokens and the hash of the block before it, so equal hashes mean equal prefixes.
+The salt enters the first block: tenants with different salts never share. Only full blocks are hashed,
+and at least one token is always left to compute, for its logits are what the next token is sampled from.
 """
 
 from array import array

@@ -1,7 +1,7 @@
 """What goes into the engine and what comes out: requests, sampling settings, outputs, counters.
 
-Token ids only; text, templates and stop strings belong to the server. `Sequence` is the engine's own mutable
-record of one request; nothing outside `engine` and `model` touches it.
+Token ids only; text, templates and stop strings belong to the server. `Sequence` is the engine's own
+mutable record of one request; nothing outside `engine` and `model` touches it.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from random import Random
 
 
 class RequestError(ValueError):
-    """A request that cannot be served; `field` is the parameter, the message holds a value that would work."""
+    """A request that cannot be served; `field` is the parameter, the message says what would work."""
 
     def __init__(self, field_name: str, message: str) -> None:
         super().__init__(message)

@@ -2,8 +2,9 @@
 
 Knows sequences and block ids, never tensors or time sources; `now` comes in. Rules, in this order:
 
-1. Running sequences decode first, oldest first. When a decode needs a block and none is left, the newest running
-   sequence is preempted: its blocks go back, and it will be recomputed, from the prefix cache where possible.
+1. Running sequences decode first, oldest first. When a decode needs a block and none is left, the newest
+   running sequence is preempted: its blocks go back, and it will be recomputed, from the prefix cache where
+   possible.
 2. Prompts that are partly computed go on, oldest first, as far as the token budget reaches.
 3. Waiting sequences are admitted in order of arrival while the cap, the budget and the blocks for their whole
    prompt allow, unless this step preempted: memory is short then.
@@ -87,7 +88,7 @@ class Scheduler:
         return chunks
 
     def commit(self, chunks: list[Chunk], tokens: list[int], *, now: float) -> list[Output]:
-        """Record that the chunks are computed; `tokens` are the new ones of the chunks that sample, in order."""
+        """Record that the chunks are computed; `tokens` are the new ones of chunks that sample, in order."""
         new = iter(tokens)
         outputs = []
         self.counters.steps += 1

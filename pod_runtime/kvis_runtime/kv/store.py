@@ -1,8 +1,9 @@
 """The paged KV tensors: one row per token slot, blocks of consecutive rows, one tensor per layer.
 
-Row layout is [K of all KV heads | V of all KV heads], the order in which the fused projection produces them, so a
-token is written by one copy and a block is read by one. Which block belongs to whom is the block pool's business.
-Memory starts as zeros: padding reads block 0, and masked garbage must at least be finite.
+Row layout is [K of all KV heads | V of all KV heads], the order in which the fused projection produces
+them, so a token is written by one copy and a block is read by one. Which block belongs to whom is the
+block pool's business. Memory starts as zeros: padding reads block 0, and masked garbage must at least be
+finite.
 """
 
 import torch

@@ -1,8 +1,9 @@
 """Attention over the paged cache, planned once per step and run once per layer.
 
-Decodes of similar length are read as one padded batch; each prompt chunk is attended by itself, straight from the
-projection when nothing of it was cached. Query heads that share a KV head are handed to the kernel as further
-query rows (decode) or with a stride of zero (prompts), so K and V are never repeated in memory.
+Decodes of similar length are read as one padded batch; each prompt chunk is attended by itself, straight
+from the projection when nothing of it was cached. Query heads that share a KV head are handed to the
+kernel as further query rows (decode) or with a stride of zero (prompts), so K and V are never repeated in
+memory.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from kvis_runtime.engine.scheduler import Chunk
 from kvis_runtime.kv.store import KVStore
 
 PADDING_LIMIT = 1.5
-"""A decode joins a batch whose longest sequence has at most this many times its blocks (plus SLACK_BLOCKS)."""
+"""A decode joins a batch whose longest sequence has at most this many times its blocks + SLACK_BLOCKS."""
 SLACK_BLOCKS = 4
 
 
@@ -120,7 +121,7 @@ class PagedAttention:
         self._queries = shape.heads * shape.head_dim
 
     def __call__(self, layer: int, qkv: torch.Tensor, plan: AttentionPlan, out: torch.Tensor) -> None:
-        """Store the new KV of `layer`, then write the attention output into `out` [rows, heads * head_dim]."""
+        """Store the new KV of `layer`, then write the attended rows to `out` [rows, heads * head_dim]."""
         self._store.write(layer, plan.slots, qkv[:, self._queries :])
         grouped = (-1, self._kv_heads, self._per_group, self._head_dim)
         queries = qkv[:, : self._queries].unflatten(1, grouped[1:])

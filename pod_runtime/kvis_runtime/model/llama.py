@@ -1,7 +1,8 @@
 """The forward pass of Llama-family decoders: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
 
-All tokens of a step, of all sequences, go through each matrix as one batch of rows; only attention looks at
-which row belongs to whom. Written for CPUs: fused projections, in-place updates, no temporary that is not needed.
+All tokens of a step, of all sequences, go through each matrix as one batch of rows; only attention looks
+at which row belongs to whom. Written for CPUs: fused projections, in-place updates, no temporary that is
+not needed.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The torch engine: scheduler, model and sampler put together, one step at a time.
 
-Not thread-safe: one thread adds, steps and aborts. It never blocks and never sleeps; whoever drives it decides
-when to call `step`. No tokenizer here: token ids in, token ids out.
+Not thread-safe: one thread adds, steps and aborts. It never blocks and never sleeps; whoever drives it
+decides when to call `step`. No tokenizer here: token ids in, token ids out.
 """
 
 import os
@@ -21,7 +21,7 @@ from kvis_runtime.engine.request import (
     new_sequence,
 )
 from kvis_runtime.engine.scheduler import Chunk, Scheduler
-from kvis_runtime.kv.store import TORCH_DTYPES, KVStore
+from kvis_runtime.kv.store import KVStore
 from kvis_runtime.model.attention import execution_order, plan_attention
 from kvis_runtime.model.llama import Batch, LlamaModel
 from kvis_runtime.model.loader import ModelFacts, read_facts, read_weights

@@ -1,7 +1,8 @@
 """Reads a model folder: config.json, safetensors and the ids that end a sequence.
 
-Refuses what the forward pass does not compute, with the name of the field in config.json, rather than producing
-wrong tokens. Weights are laid out for the forward pass here, once: fused projections, rotary pairs adjacent.
+Refuses what the forward pass does not compute, with the name of the field in config.json, rather than
+producing wrong tokens. Weights are laid out for the forward pass here, once: fused projections, rotary
+pairs adjacent.
 """
 
 import json
@@ -109,9 +110,9 @@ class _Tensors:
     def __init__(self, folder: Path, dtype: torch.dtype) -> None:
         self._dtype = dtype
         self._folder = folder
-        self._files = {}
+        self._files: dict[str, Any] = {}
         for path in sorted(folder.glob("*.safetensors")):
-            file = safe_open(path, framework="pt")
+            file: Any = safe_open(path, framework="pt")  # untyped
             self._files.update(dict.fromkeys(file.keys(), file))
         if not self._files:
             raise ConfigError("model", f"{folder} has no *.safetensors file")

@@ -1,7 +1,7 @@
-"""Chooses the next token of each sampled row: greedy, or temperature and top-p with the request's own randomness.
+"""Chooses the next token of each sampled row: greedy, or temperature and top-p with a request's own seed.
 
-Each request draws one number per token from its own generator, so a seeded request gives the same tokens in any
-batch, and again after a preemption.
+Each request draws one number per token from its own generator, so a seeded request gives the same tokens
+in any batch, and again after a preemption.
 """
 
 import torch
@@ -33,7 +33,7 @@ def _draw(logits: torch.Tensor, sequence: Sequence) -> int:
     cumulative = torch.cumsum(mass, dim=-1)
     # The nucleus is the smallest set of likeliest tokens whose mass reaches top_p.
     kept = int(torch.searchsorted(cumulative, params.top_p)) + 1
-    return int(ids[_pick(cumulative[:kept], uniform)])
+    return int(ids[_pick(cumulative[:kept], uniform)].item())
 
 
 def _pick(cumulative: torch.Tensor, uniform: float) -> int:
