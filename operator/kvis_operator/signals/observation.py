@@ -37,6 +37,7 @@ class PodSignals:
     fresh: bool  # a sample not older than two scrape intervals
     warm: bool  # old enough and used enough for its hit rate and speed to mean something
     sample_age_seconds: float | None = None
+    load_seconds: float | None = None  # from creation to ready
     running: float | None = None
     waiting: float | None = None
     kv_usage: float | None = None
@@ -44,7 +45,10 @@ class PodSignals:
     block_size: int | None = None
     max_num_seqs: int | None = None
     max_num_active_seqs: int | None = None
-    hit_rate: float | None = None
+    hit_rate: float | None = None  # 10 min
+    hit_queries: float | None = None  # prompt tokens that hit_rate rests on
+    prefill_decode_ratio: float | None = None  # mean prefill time / mean inter-token time, 5 min
+    finished: float | None = None  # requests finished in the last 2 min: the evidence behind the next line
     preemptions_per_request: float | None = None
     steps: "StepWindow | None" = None
 
@@ -70,6 +74,8 @@ class Observation:
     # Request shape over the last 10 minutes
     input_tokens: float | None = None
     output_tokens: float | None = None
+    recent_input_tokens: float | None = None  # the same over 2 minutes, where enough requests were seen
+    recent_output_tokens: float | None = None
     hit_rate: float | None = None  # token hit rate over warm pods, 0-1
     hit_queries: float | None = None  # prompt tokens that hit_rate rests on
     # Load now
@@ -78,12 +84,15 @@ class Observation:
     kv_tokens: float | None = None  # KV tokens referenced by live requests
     kv_usage: float | None = None  # mean over fresh pods
     kv_usage_max: float | None = None
+    kv_capacity_tokens: float | None = None  # of one replica: mean over the pods that report it
+    max_num_seqs: int | None = None  # ceiling of one replica: the smallest reported
     # Latency and thrash over the last 2 minutes
     ttft_p95_seconds: float | None = None
     tpot_p95_seconds: float | None = None
     preemptions_per_request: float | None = None
     prefill_decode_ratio: float | None = None
-    faults: frozenset[str] = frozenset()
+    faults: frozenset[str] = frozenset()  # names from signals/faults.py
+    model_names: frozenset[str] = frozenset()  # as the pods' series are labelled
 
     @property
     def ready(self) -> int:

@@ -50,4 +50,6 @@ class PodSample:
     prefill: Histogram | None = None
 
     model_names: frozenset[str] = frozenset()
-    faults: frozenset[str] = field(default_factory=frozenset)  # e.g. "kv_usage_out_of_range", "alias:kv_usage"
+    faults: frozenset[str] = field(
+        default_factory=frozenset
+    )  # e.g. "kv_usage_out_of_range", "alias:kv_usage"

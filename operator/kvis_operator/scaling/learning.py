@@ -1,0 +1,132 @@
+"""From one observation to what the scaler knows: request shape, step law, symptoms, need.
+
+Only an observation newer than the last one teaches anything, so deciding twice on the same one changes nothing.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kvis_operator.scaling.capacity import SHORTEST_REQUEST, Capacity, Mix, Replica, capacity
+from kvis_operator.scaling.demand import bucket_width
+from kvis_operator.scaling.guard import Symptoms, symptoms
+from kvis_operator.scaling.need import Load, Need, need
+from kvis_operator.scaling.situation import Situation
+from kvis_operator.scaling.spec import ScalingSpec, StepTime
+from kvis_operator.scaling.state import ScalerState
+from kvis_operator.scaling.step_time import StepFit
+from kvis_operator.signals.observation import Observation
+
+SHORTEST_MEMORY_SECONDS: Final = 1800.0
+MEMORY_STARTS: Final = 10.0
+DISTRUST_MARGIN: Final = 0.05  # off rho while the fit explains the steps badly
+LOWEST_RHO: Final = 0.60
+SHIFT: Final = 1.25  # a recent mean beyond this multiple of the long one is a shift of the mix, not noise
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What the rules reason with."""
+
+    replica: Replica
+    step: StepTime
+    mix: Mix | None
+    capacity: Capacity | None
+    need: Need
+    symptoms: Symptoms
+    busy_share: float | None
+    rho_up: float
+    rho_down: float
+    memory_seconds: float  # without the flap guard
+
+
+def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]:
+    """What is known at this tick, and the state that remembers it."""
+    spec, obs, now = facts.spec, facts.obs, facts.now
+    new = state.observed_at is None or obs.at > state.observed_at
+    fit = _fitted(facts, state) if new else state.fit
+    mix = _mix(spec, obs, state.mix)
+    step = fit.best(spec.prior, now=now) if "fit" in spec.features else spec.prior
+    replica = Replica(
+        step,
+        obs.kv_capacity_tokens or spec.kv_capacity_tokens,
+        min(spec.max_num_seqs, obs.max_num_seqs or spec.max_num_seqs),
+        spec.tpot_slo_seconds,
+    )
+    margin = state.guard.margin + (DISTRUST_MARGIN if fit.distrusted(now) else 0.0)
+    rho_up, rho_down = _reduced(spec.rho_up, margin), _reduced(spec.rho_down, margin)
+    wanted, best = _need(spec, obs, replica, mix, rho_up, rho_down)
+    busy = _busy_share(obs, best)
+    seen = symptoms(obs, ttft_slo=spec.ttft_slo_seconds, tpot_slo=spec.tpot_slo_seconds, busy_share=busy)
+    memory = memory_seconds(spec, facts.start_seconds)
+    learned = replace(state, fit=fit, mix=mix, flap=state.flap.eased(now=now))
+    if new and not facts.blind:
+        learned = replace(learned, guard=state.guard.seen(seen, now=now), observed_at=obs.at)
+    if wanted.down is not None and not facts.blind:
+        width = bucket_width(memory, spec.tick_seconds)
+        learned = replace(learned, demand=state.demand.recorded(wanted.down, now=now, width=width))
+    return Knowledge(replica, step, mix, best, wanted, seen, busy, rho_up, rho_down, memory), learned
+
+
+def memory_seconds(spec: ScalingSpec, start_seconds: float) -> float:
+    """M: how long demand is remembered before shrinking. A given value counts as given, zero included."""
+    if "memory" not in spec.features:
+        return 0.0
+    if spec.down_memory_seconds is not None:
+        return spec.down_memory_seconds
+    return max(SHORTEST_MEMORY_SECONDS, MEMORY_STARTS * start_seconds)
+
+
+def _fitted(facts: Situation, state: ScalerState) -> StepFit:
+    due = state.fit.at is None or facts.now - state.fit.at >= facts.spec.tick_seconds / 2
+    windows = [pod.steps for pod in facts.obs.pods if pod.steps is not None and pod.warm and pod.fresh]
+    return state.fit.updated(windows, facts.spec.prior, now=facts.now) if due else state.fit
+
+
+def _mix(spec: ScalingSpec, obs: Observation, last: Mix | None) -> Mix | None:
+    """Measured, else as last known, else the user's hint."""
+    input_tokens = obs.input_tokens or (last.input_tokens if last else spec.input_tokens_hint)
+    output_tokens = obs.output_tokens or (last.output_tokens if last else spec.output_tokens_hint)
+    if input_tokens is None or output_tokens is None:
+        return last
+    hit_rate = obs.hit_rate if obs.hit_rate is not None else (last.hit_rate if last else 0.0)
+    if "hit" not in spec.features:
+        hit_rate = 0.0
+    return Mix(max(SHORTEST_REQUEST, input_tokens), max(SHORTEST_REQUEST, output_tokens), hit_rate)
+
+
+def _shifted(obs: Observation, mix: Mix) -> Mix:
+    """The mix to grow for: a mean that has clearly risen in the last minutes counts at once."""
+    recent_input, recent_output = obs.recent_input_tokens or 0.0, obs.recent_output_tokens or 0.0
+    return replace(
+        mix,
+        input_tokens=recent_input if recent_input > SHIFT * mix.input_tokens else mix.input_tokens,
+        output_tokens=recent_output if recent_output > SHIFT * mix.output_tokens else mix.output_tokens,
+    )
+
+
+def _need(
+    spec: ScalingSpec, obs: Observation, replica: Replica, mix: Mix | None, rho_up: float, rho_down: float
+) -> tuple[Need, Capacity | None]:  # fmt: skip
+    waiting = obs.waiting if "backlog" in spec.features else None
+    load = Load(obs.rate_15s, obs.rate_60s, waiting, obs.kv_tokens, spec.tick_seconds, replica.step.p)
+    best = capacity(replica, mix) if mix else None
+    wanted = need(load, mix, best, replica.kv_tokens, rho_up=rho_up, rho_down=rho_down)
+    shifted = _shifted(obs, mix) if mix else None
+    if shifted is None or shifted == mix:
+        return wanted, best
+    ahead = need(
+        load, shifted, capacity(replica, shifted), replica.kv_tokens, rho_up=rho_up, rho_down=rho_down
+    )
+    if (ahead.up or 0) <= (wanted.up or 0):
+        return wanted, best
+    return replace(ahead, down=wanted.down), best
+
+
+def _busy_share(obs: Observation, best: Capacity | None) -> float | None:
+    if obs.rate_60s is None or best is None or not best.feasible or not obs.ready:
+        return None
+    return obs.rate_60s / (obs.ready * best.rate)
+
+
+def _reduced(rho: float, margin: float) -> float:
+    return min(rho, max(LOWEST_RHO, rho - margin))

@@ -1,0 +1,116 @@
+"""How many replicas the load needs: whole ones to grow to, a fraction to remember for shrinking (reference H4).
+
+    up   = max( ceil(rate / mu_up + max(0, backlog - .3)),  ceil((K + waiting tokens) / (.9 KVcap)) )
+    down = max( rate60 / mu_dn,  K / (.75 KVcap) )
+
+An unknown input drops its term: the rest may still ask for more, but `down` is then None and nothing shrinks.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from kvis_operator.scaling.capacity import Capacity, Mix
+from kvis_operator.scaling.decision import Reason
+
+KV_FILL_UP: Final = 0.90
+KV_FILL_DOWN: Final = 0.75
+BACKLOG_SECONDS: Final = 60.0  # within which a queue should be cleared
+DEAD_BAND: Final = 0.3  # replicas of backlog that are not worth a start
+BURST_RATIO: Final = 1.5  # last tick over last minute
+BURST_SIGMAS: Final = 3.0  # and beyond what counting noise explains
+MOST: Final = 1_000_000.0  # replicas; keeps absurd inputs finite
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The demand side, None where unknown: requests/s, requests waiting, KV tokens in use, prefill seconds per token."""
+
+    rate_15s: float | None
+    rate_60s: float | None
+    waiting: float | None
+    kv_tokens: float | None
+    tick_seconds: float
+    prefill_seconds_per_token: float
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    up: int | None
+    down: float | None
+    reason: Reason  # which term of `up` is the largest
+    rate: float | None  # requests/s that `up` is for
+    backlog: float | None  # replicas that clear the queue in a minute
+    memory: int | None
+
+
+def need(
+    load: Load, mix: Mix | None, cap: Capacity | None, kv_tokens: float, *, rho_up: float, rho_down: float
+) -> Need:
+    """Replicas for `load`. `cap` and `mix` are None while the shape of requests is unknown; `kv_tokens` is one replica's."""
+    rate, bursting = _expected_rate(load)
+    compute = _replicas_for(rate, cap, rho_up)
+    backlog = _backlog(load, mix)
+    queue = 0.0 if backlog is None else max(0.0, backlog - DEAD_BAND)
+    memory = memory_need(_pledged_tokens(load, mix), kv_tokens, KV_FILL_UP)
+    terms = [
+        term for term in (None if compute is None else whole(compute + queue), memory) if term is not None
+    ]
+    down_compute = _replicas_for(load.rate_60s, cap, rho_down)
+    down_memory = None if load.kv_tokens is None else load.kv_tokens / (KV_FILL_DOWN * kv_tokens)
+    down = None if down_compute is None or down_memory is None else min(MOST, max(down_compute, down_memory))
+    up = max(terms, default=None)
+    return Need(up, down, _reason(up, compute, memory, bursting=bursting), rate, backlog, memory)
+
+
+def memory_need(tokens: float | None, kv_tokens: float, fill: float) -> int | None:
+    """Replicas whose KV caches, filled to `fill`, hold `tokens`. 4 pods at .9 for a fill of .5 -> 8."""
+    return None if tokens is None else whole(tokens / (fill * kv_tokens))
+
+
+def whole(replicas: float) -> int:
+    """Rounded up, forgiving the rounding of floats and absurd inputs."""
+    return math.ceil(min(MOST, replicas) - 1e-9)
+
+
+def _expected_rate(load: Load) -> tuple[float | None, bool]:
+    """The last minute's rate, or halfway to the last tick's when that is a burst and not counting noise."""
+    slow, fast = load.rate_60s, load.rate_15s
+    if slow is None or fast is None or fast <= BURST_RATIO * slow:
+        return slow, False
+    expected = slow * load.tick_seconds
+    if fast * load.tick_seconds - expected <= BURST_SIGMAS * math.sqrt(max(1.0, expected)):
+        return slow, False
+    return (fast + slow) / 2, True
+
+
+def _replicas_for(rate: float | None, cap: Capacity | None, rho: float) -> float | None:
+    """Compute term; a service that gets nothing needs nothing, whatever one replica can do."""
+    if rate is None:
+        return None
+    if rate <= 0:
+        return 0.0
+    return rate / (rho * cap.rate) if cap is not None and cap.feasible else None
+
+
+def _backlog(load: Load, mix: Mix | None) -> float | None:
+    if load.waiting is None or mix is None:
+        return None
+    return load.waiting * mix.uncached_tokens * load.prefill_seconds_per_token / BACKLOG_SECONDS
+
+
+def _pledged_tokens(load: Load, mix: Mix | None) -> float | None:
+    """KV tokens in use plus those that the waiting requests will take."""
+    if load.kv_tokens is None:
+        return None
+    if load.waiting is None or mix is None:
+        return load.kv_tokens
+    return load.kv_tokens + load.waiting * mix.input_tokens
+
+
+def _reason(up: int | None, compute: float | None, memory: int | None, *, bursting: bool) -> Reason:
+    if up is not None and memory == up and (compute is None or whole(compute) < up):
+        return Reason.MEMORY
+    if up is not None and compute is not None and whole(compute) < up:
+        return Reason.BACKLOG
+    return Reason.BURST if bursting else Reason.CAPACITY
