@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import api, binaries, cleanup, control_plane, images, kind, node, preflight, processes, sources
-from .layout import NODE_NAME, Layout, default_layout
+from .layout import NODE_NAME, RUN, Layout, default_layout
 from .progress import LabError, say, step
 from .sources import Source
 
@@ -50,16 +51,19 @@ def up(*, with_node: bool = True, with_images: bool = True, use_current: bool = 
         for line in choice.passed_over:
             say(f"not used: {line}")
         say(f"source: {choice.source.value}")
+        built: Mapping[str, str]
         match choice.source:
             case Source.EXISTING:
                 binaries.ensure(layout, [binaries.HELM])
-                built: Mapping[str, str] = {}
+                built = _given_images()
             case Source.KIND:
                 built = _up_kind(layout, with_images=with_images)
             case Source.LAB:
                 built = _up_lab(layout, with_images=with_images)
             case Source.CONTROL_PLANE:
+                _clean_unless_healthy(layout)
                 _up_control_plane(layout)
+                binaries.ensure(layout, [binaries.HELM])
                 built = {}
         return _record(layout, choice, built)
 
@@ -114,32 +118,34 @@ def status() -> list[str]:
 
 
 def _up_lab(layout: Layout, *, with_images: bool) -> Mapping[str, str]:
-    """Compile, build images and start the cluster at the same time where they do not wait for each other."""
+    """Compile, build images and start processes at the same time where they do not wait for each other."""
     packages = preflight.missing_packages()
     if packages:
         preflight.install_packages(layout, packages)
+    _clean_unless_healthy(layout)
+    node.start_containerd(layout)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="images") as pool:
-        building: Future[Mapping[str, images.Built]] | None = None
-        if with_images:
-            building = pool.submit(images.build_all, layout)
+        delivered = pool.submit(images.ensure, layout) if with_images else None
         _up_control_plane(layout)
         binaries.ensure(layout, [binaries.NODE])
         node.ensure(layout)
-        if building is None:
-            return {}
-        return images.deliver(layout, building.result())
+        binaries.ensure(layout, [binaries.HELM])
+        return delivered.result() if delivered else {}
 
 
 def _up_control_plane(layout: Layout) -> None:
     builds = [build for build in binaries.needed(node=False) if build is not binaries.HELM]
     binaries.ensure(layout, builds)
     if not _is_healthy(layout):
-        cleanup.take_down(layout)
         busy = preflight.busy_ports(preflight.PORTS)
         if busy:
             raise LabError("the control plane cannot start:\n" + "\n".join(f"  - {line}" for line in busy))
         control_plane.start(layout)
-    binaries.ensure(layout, [binaries.HELM])
+
+
+def _clean_unless_healthy(layout: Layout) -> None:
+    if not _is_healthy(layout):
+        cleanup.take_down(layout)
 
 
 def _is_healthy(layout: Layout) -> bool:
@@ -174,6 +180,12 @@ def _record(layout: Layout, choice: sources.Choice, built: Mapping[str, str]) ->
     return cluster
 
 
+def _given_images() -> Mapping[str, str]:
+    """Images that the nodes of an existing cluster can pull: the user says which."""
+    names = {"operator": "KVIS_OPERATOR_IMAGE", "runtime": "KVIS_RUNTIME_IMAGE"}
+    return {role: os.environ[name] for role, name in names.items() if os.environ.get(name)}
+
+
 def _known_images(layout: Layout) -> Mapping[str, str]:
     """What an earlier run delivered to the cluster that is still up."""
     if not layout.images.exists():
@@ -188,4 +200,14 @@ def _one_at_a_time(layout: Layout) -> Iterator[None]:
     layout.state.mkdir(parents=True, exist_ok=True)
     with (layout.state / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        _refuse_beside_another(layout)
         yield
+
+
+def _refuse_beside_another(layout: Layout) -> None:
+    """A machine has one node: the lab of another checkout must be taken down there first."""
+    owner = RUN / "owner"
+    state = Path(owner.read_text().strip()) if owner.exists() else layout.state
+    other = Layout(state=state, cache=layout.cache)
+    if state != layout.state and any(processes.is_running(other, name) for name in processes.names(other)):
+        raise LabError(f"the lab of another checkout is up ({state}); run `make lab-down` there first")

@@ -71,6 +71,10 @@ class Layout:
         return self.logs / "audit.log"
 
     @property
+    def pod_logs(self) -> Path:
+        return self.logs / "pods"
+
+    @property
     def kubelet(self) -> Path:
         return self.state / "kubelet"
 

@@ -30,7 +30,7 @@ class Record:
     argv: list[str]
 
 
-def start(layout: Layout, name: str, argv: Sequence[str | Path], *, env: dict[str, str] | None = None) -> None:
+def start(layout: Layout, name: str, argv: Sequence[object], *, env: dict[str, str] | None = None) -> None:
     """Start a process with its own session and log, unless it runs already."""
     if is_running(layout, name):
         return

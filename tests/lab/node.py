@@ -1,0 +1,139 @@
+"""A real node on this machine: containerd, kubelet, kube-proxy, and a bridge network made by the CNI plugins.
+
+The system's own containerd is left alone: ours has its own folders and socket. It keeps its image store in the
+cache, so that images survive the lab; containers never do.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from . import api, binaries, node_settings, pod_images, preflight, processes
+from .cleanup import CGROUP_ROOT
+from .control_plane import node_address
+from .ctr import ctr
+from .layout import CGROUP, NODE_NAME, RUN, Layout
+from .progress import LabError, step
+
+READY_SECONDS: Final = 90.0
+CONTAINERD_SECONDS: Final = 30.0
+TOUCHED_SYSCTLS: Final = (
+    "net/ipv4/ip_forward",
+    "net/ipv4/conf/all/route_localnet",
+    "net/bridge/bridge-nf-call-iptables",
+    "vm/overcommit_memory",
+    "vm/panic_on_oom",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "kernel/keys/root_maxkeys",
+    "kernel/keys/root_maxbytes",
+)
+"""What kubelet, kube-proxy and the network change; `down` puts the old values back."""
+
+
+def start_containerd(layout: Layout) -> None:
+    """Start the container runtime alone: images can be imported before there is a cluster."""
+    if processes.is_running(layout, "containerd"):
+        return
+    RUN.mkdir(parents=True, exist_ok=True)
+    (RUN / "owner").write_text(f"{layout.state}\n")
+    _remember_sysctls(layout)
+    node_settings.write_containerd(layout)
+    with step("start containerd"):
+        _start_without_old_containers(layout)
+
+
+def ensure(layout: Layout) -> None:
+    """Start what does not run of the node, and wait until it is Ready. containerd must run."""
+    if _runs(layout) and api.is_node_ready(layout, NODE_NAME):
+        return
+    busy = [] if _runs(layout) else preflight.busy_ports(preflight.NODE_PORTS)
+    if busy:
+        raise LabError("the node cannot start:\n" + "\n".join(f"  - {line}" for line in busy))
+    pod_images.ensure(layout)
+    node_settings.write_kubernetes(layout, node_address())
+    with step("start kubelet and kube-proxy, wait for the node to be Ready"):
+        _make_cgroups()
+        _start_kubelet(layout)
+        _start_proxy(layout)
+        ready = partial(api.is_node_ready, layout, NODE_NAME)
+        processes.wait_ready(layout, "kubelet", ready, timeout_seconds=READY_SECONDS)
+
+
+def start_kubelet(layout: Layout) -> None:
+    """Start the kubelet again after a test stopped it."""
+    processes.restart(layout, "kubelet")
+
+
+def _runs(layout: Layout) -> bool:
+    return all(processes.is_running(layout, name) for name in ("containerd", "kubelet", "kube-proxy"))
+
+
+def _start_without_old_containers(layout: Layout) -> None:
+    """Containers that a killed lab left in the store belong to no API server: they go before the kubelet sees them."""
+    _run_containerd(layout)
+    stale = ctr("containers", "list", "--quiet").split()
+    if stale:
+        ctr("containers", "delete", *stale)
+        processes.stop(layout, "containerd")
+        _run_containerd(layout)
+
+
+def _run_containerd(layout: Layout) -> None:
+    argv = ["/usr/bin/containerd", "--config", node_settings.containerd_file(layout)]
+    processes.start(layout, "containerd", argv)
+    processes.wait_ready(layout, "containerd", _containerd_answers, timeout_seconds=CONTAINERD_SECONDS)
+
+
+def _containerd_answers() -> bool:
+    try:
+        ctr("version")
+    except (LabError, subprocess.TimeoutExpired):
+        return False
+    return True
+
+
+def _make_cgroups() -> None:
+    """The kubelet's root cgroup, which must exist in every hierarchy. cpuset's starts without CPUs and takes no task."""
+    roots = [path for path in CGROUP_ROOT.iterdir() if path.is_dir() and (path / "cgroup.procs").exists()]
+    if (CGROUP_ROOT / "cgroup.controllers").exists():
+        roots = [CGROUP_ROOT]
+    for root in roots:
+        group = root / CGROUP
+        group.mkdir(exist_ok=True)
+        for setting in ("cpuset.cpus", "cpuset.mems"):
+            if (root / setting).exists() and (group / setting).exists():
+                (group / setting).write_text((root / setting).read_text())
+
+
+def _start_kubelet(layout: Layout) -> None:
+    flags = {
+        "config": node_settings.kubelet_file(layout),
+        "kubeconfig": layout.kubeconfig_of("kubelet"),
+        "root-dir": layout.kubelet,
+        "cert-dir": layout.kubelet / "pki",
+        "hostname-override": NODE_NAME,
+        "node-ip": node_address(),
+    }
+    argv = [binaries.find(layout, "kubelet"), *(f"--{flag}={value}" for flag, value in flags.items())]
+    processes.start(layout, "kubelet", argv)
+
+
+def _start_proxy(layout: Layout) -> None:
+    argv = [binaries.find(layout, "kube-proxy"), f"--config={node_settings.proxy_file(layout)}"]
+    processes.start(layout, "kube-proxy", argv)
+
+
+def _remember_sysctls(layout: Layout) -> None:
+    if layout.sysctls.exists():
+        return
+    values = {}
+    for name in TOUCHED_SYSCTLS:
+        path = Path("/proc/sys", name)
+        if path.exists():
+            values[name] = path.read_text()
+    layout.sysctls.write_text(json.dumps(values, indent=1))
