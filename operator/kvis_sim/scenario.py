@@ -6,9 +6,10 @@ they are for (arrivals, the k-th pod's start, noise), so two controllers under o
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
+from kvis_operator.signals.sample import PodSample
 from kvis_sim.step_laws import StepLaw
 from kvis_sim.workload import Request
 
@@ -16,6 +17,8 @@ Requests = Callable[[random.Random], Iterator[Request]]
 """Makes a fresh request stream, times ascending from 0 in seconds; called once per run with the seed's own
 generator.
 """
+
+SAMPLE_FIELDS = frozenset(f.name for f in fields(PodSample)) - {"at", "model_names", "faults"}
 
 
 class RouterKind(StrEnum):
@@ -54,6 +57,12 @@ class Fault:
     fraction: float = 1.0
     factor: float = 2.0
     field: str = "kv_usage"
+
+    def __post_init__(self) -> None:
+        if self.field not in SAMPLE_FIELDS:
+            raise ValueError(
+                f"fault {self.kind}: no field {self.field!r}; {', '.join(sorted(SAMPLE_FIELDS))}"
+            )
 
     @property
     def end(self) -> float:

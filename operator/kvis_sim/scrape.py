@@ -3,7 +3,8 @@
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from kvis_operator.signals.sample import Histogram, PodSample
 from kvis_sim.meters import TOKEN_BOUNDS
@@ -16,9 +17,7 @@ COUNTERS = (
     *("generation_tokens", "finished_requests", "preemptions", "engine_steps", "engine_busy_seconds"),
 )
 HISTOGRAMS = ("ttft", "tpot", "inter_token", "prefill")
-SPOILT = ("running", "waiting", "kv_usage", "prefix_hits", "generation_tokens")  # what the NaN fault hits
 NAN = math.nan
-FIELDS = frozenset(f.name for f in fields(PodSample))
 
 
 def take(pod: SimPod, scenario: Scenario, now: float) -> PodSample:
@@ -103,12 +102,14 @@ class Scraper:
             case FaultKind.SCRAPE_LOSS:
                 return None if self._rng.random() < fault.fraction else sample
             case FaultKind.NAN:
-                return replace(sample, **dict.fromkeys(SPOILT, NAN))
+                return replace(
+                    sample, running=NAN, waiting=NAN, kv_usage=NAN, prefix_hits=NAN, generation_tokens=NAN
+                )
             case FaultKind.FROZEN:
                 memory.frozen = memory.frozen or sample
                 return memory.frozen
             case FaultKind.RENAMED:
-                return replace(sample, **{fault.field: None})
+                return _without(sample, fault.field)
             case FaultKind.DEAD_HITS:
                 memory.hits = sample.prefix_hits if memory.hits is None else memory.hits
                 return replace(sample, prefix_hits=memory.hits)
@@ -116,12 +117,17 @@ class Scraper:
                 return sample
 
 
+def _without(sample: PodSample, field: str) -> PodSample:
+    change: dict[str, Any] = {field: None}
+    return replace(sample, **change)
+
+
 def _since(sample: PodSample, baseline: PodSample) -> PodSample:
-    changes: dict[str, float | Histogram] = {}
+    changes: dict[str, Any] = {}
     for name in COUNTERS:
         changes[name] = getattr(sample, name) - getattr(baseline, name)
     for name in HISTOGRAMS:
         new, old = getattr(sample, name), getattr(baseline, name)
         counts = tuple(a - b for a, b in zip(new.counts, old.counts, strict=True))
         changes[name] = Histogram(new.bounds, counts, new.total - old.total)
-    return replace(sample, **changes)  # type: ignore[arg-type]  # names and types checked by the tests
+    return replace(sample, **changes)

@@ -37,6 +37,7 @@ class Trace:
     prompts: "array[int]" = field(default_factory=lambda: array("l"))
     outputs: "array[int]" = field(default_factory=lambda: array("l"))
     blocks: list[tuple[int, ...]] = field(default_factory=list)
+    timed: bool = True  # False: lengths only, all times 0
 
     def __len__(self) -> int:
         return len(self.times)
@@ -54,6 +55,8 @@ class Trace:
             self.blocks.append(request.blocks)
 
     def requests(self, first: int = 0, last: int | None = None) -> Iterator[Request]:
+        if not self.timed:
+            raise TraceError(f"trace {self.name} has no times: draw lengths from it, it cannot be replayed")
         rows = slice(first, last)
         columns = (self.times[rows], self.prompts[rows], self.outputs[rows])
         if self.block_size is None:
