@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 
 from kvis_kv.dtypes import TORCH_ENGINE, KVDtype
 from kvis_kv.layout import BLOCK_SIZES, DEFAULT_BLOCK_SIZE
@@ -20,6 +28,7 @@ from kvis_operator.api.errors import ProfilesInvalid, field_errors
 from kvis_operator.api.fields import Bool, Int, MemoryBytes, Model
 from kvis_operator.api.serving import Engine
 
+_CPU_RANGE: Final = (50, 1_024_000)  # thousandths of a core
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -34,14 +43,21 @@ def _pinned_image(image: str) -> str:
 
 
 def _millicores(value: Any) -> int:
-    return quantity.parse_cpu(str(value))
+    amount = quantity.parse_cpu(str(value))
+    least, most = _CPU_RANGE
+    if not least <= amount <= most:
+        raise ValueError(f"{value} must be between 50m and 1024 cores")
+    return amount
 
 
 def _listed(values: Iterable[object]) -> str:
     return ", ".join(sorted(map(str, values)))
 
 
-Millicores = Annotated[int, BeforeValidator(_millicores)]
+_CPU_SCHEMA: Final[dict[str, Any]] = {
+    "anyOf": [{"type": "string", "pattern": quantity.CPU_PATTERN}, {"type": "number", "exclusiveMinimum": 0}]
+}
+Millicores = Annotated[int, BeforeValidator(_millicores), WithJsonSchema(_CPU_SCHEMA)]
 
 
 class EngineOffer(Model):
@@ -96,7 +112,7 @@ class Profile(Model):
     description: str = ""
     engines: dict[Engine, EngineOffer] = Field(min_length=1)
     default_engine: Engine = Engine.TORCH
-    cpu_millicores: Annotated[Millicores, Field(alias="cpu", ge=100, le=1_024_000)]
+    cpu_millicores: Annotated[Millicores, Field(alias="cpu")]
     cpu_request_millicores: Annotated[Millicores | None, Field(alias="cpuRequest")] = None  # absent: cpu
     memory_bytes: Annotated[MemoryBytes, Field(alias="memory")]  # of the pod, weights and KV cache included
     kv_memory_bytes: Annotated[MemoryBytes, Field(alias="kvMemory")]  # where the resource names none

@@ -1,36 +1,75 @@
-"""`kvis crds write|check`: the generated CRD file, made or compared with what lies in the folder.
+"""`kvis crds write|check`: files generated from the models, made or compared with what is there.
 
-`check` is for CI: it prints the difference and fails when the models have changed and the file has not.
+They are the CRD and, where the chart's folder is given, the profiles' part of its values schema. `check` is
+for CI: it prints the difference and fails when the models have changed and a file has not.
 """
 
+import argparse
 import difflib
 from pathlib import Path
+from typing import Any, Final
 
-from kvis_operator.api import crd
+from kvis_operator.api import crd, values_schema
+
+DEFAULT_CHART: Final = Path("helm/kvis")
+VALUES_SCHEMA: Final = "values.schema.json"
 
 
-def write(folder: Path) -> int:
-    """Exit status: 0. The file is left alone when nothing in it would change."""
-    path = folder / crd.FILE_NAME
-    if path.is_file() and path.read_text() == crd.text():
-        print(f"{path} is up to date")
-        return 0
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser("crds", help="write or check the files generated from the models")
+    parser.add_argument("action", choices=("write", "check"))
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("crds"), help="default: crds")
+    parser.add_argument(
+        "--chart",
+        type=Path,
+        help="folder of the chart, to do its values schema too; default: helm/kvis if there",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    chart = args.chart or (DEFAULT_CHART if (DEFAULT_CHART / VALUES_SCHEMA).is_file() else None)
+    return (write if args.action == "write" else check)(args.folder, chart=chart)
+
+
+def write(folder: Path, *, chart: Path | None = None) -> int:
+    """Exit status: 0. A file is left alone when nothing in it would change."""
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(crd.text())
-    print(f"{path} written")
+    for path, text in _generated(folder, chart).items():
+        changed = _current(path) != text
+        if changed:
+            path.write_text(text)
+        print(f"{path} {'written' if changed else 'is up to date'}")
     return 0
 
 
-def check(folder: Path) -> int:
-    """Exit status: 0 when the file is what `write` would make, else 1 with the difference printed."""
-    path = folder / crd.FILE_NAME
-    current = path.read_text() if path.is_file() else ""
-    if current == crd.text():
-        print(f"{path} is up to date")
-        return 0
-    difference = difflib.unified_diff(
-        current.splitlines(), crd.text().splitlines(), fromfile=str(path), tofile="generated", lineterm=""
+def check(folder: Path, *, chart: Path | None = None) -> int:
+    """Exit status: 0 when every file is what `write` would make, else 1 with the differences printed."""
+    stale = [
+        path
+        for path, text in _generated(folder, chart).items()
+        if _prints_difference(path, _current(path), text)
+    ]
+    if stale:
+        print(f"{len(stale)} generated files differ from the models, run: make generate")
+    return 1 if stale else 0
+
+
+def _generated(folder: Path, chart: Path | None) -> dict[Path, str]:
+    files = {folder / crd.FILE_NAME: crd.text()}
+    if chart is not None:
+        schema = chart / VALUES_SCHEMA
+        files[schema] = values_schema.text(schema.read_text())
+    return files
+
+
+def _current(path: Path) -> str:
+    return path.read_text() if path.is_file() else ""
+
+
+def _prints_difference(path: Path, current: str, wanted: str) -> bool:
+    lines = difflib.unified_diff(
+        current.splitlines(), wanted.splitlines(), fromfile=str(path), tofile="generated", lineterm=""
     )
-    print("\n".join(difference))
-    print(f"{path} differs from the models, run: kvis crds write {folder}")
-    return 1
+    difference = "\n".join(lines)
+    print(difference or f"{path} is up to date")
+    return bool(difference)

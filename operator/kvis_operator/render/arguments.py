@@ -8,7 +8,7 @@ from typing import Final
 from kvis_kv import flags
 from kvis_operator.sizing.plan import Plan
 
-COMMAND: Final = ("kvis-runtime", "serve")
+SUBCOMMAND: Final = "serve"  # of the image's entry point
 SHUTDOWN_SECONDS: Final = 120  # to finish what streams after SIGTERM; the pod's grace is longer
 
 
@@ -30,4 +30,4 @@ def arguments(plan: Plan) -> list[str]:
         (flags.ADMIN_PUBLIC_KEY, flags.ADMIN_PUBLIC_KEY_PATH),
         (flags.SHUTDOWN_TIMEOUT, SHUTDOWN_SECONDS),
     ]
-    return [f"{flag}={value}" for flag, value in settings if value is not None]
+    return [SUBCOMMAND] + [f"{flag}={value}" for flag, value in settings if value is not None]

@@ -12,7 +12,7 @@ from kvis_kv import flags
 from kvis_operator.api.profile import Profile
 from kvis_operator.api.quantity import format_bytes, format_cpu
 from kvis_operator.api.v1alpha1 import KVInferenceService
-from kvis_operator.render.arguments import COMMAND, SHUTDOWN_SECONDS, arguments
+from kvis_operator.render.arguments import SHUTDOWN_SECONDS, arguments
 from kvis_operator.render.fingerprint import fingerprint
 from kvis_operator.render.labels import ADMIN_KEY_ROLE, FINGERPRINT, child_name, labels, selector
 from kvis_operator.render.owner import child_metadata
@@ -89,7 +89,6 @@ def _container(service: KVInferenceService, plan: Plan, profile: Profile) -> dic
     return {
         "name": CONTAINER,
         "image": plan.image,
-        "command": list(COMMAND),
         "args": arguments(plan),
         "env": [
             {"name": flags.POD_UID_ENV, "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
