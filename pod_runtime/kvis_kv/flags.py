@@ -15,12 +15,14 @@ BLOCK_SIZE: Final = "--block-size"
 ENABLE_PREFIX_CACHING: Final = "--enable-prefix-caching"  # "true" | "false"
 MAX_NUM_SEQS: Final = "--max-num-seqs"
 MAX_NUM_BATCHED_TOKENS: Final = "--max-num-batched-tokens"
+MAX_NUM_QUEUED_REQS: Final = "--max-num-queued-reqs"  # waiting + running; 0 = from max_num_seqs
 MAX_MODEL_LEN: Final = "--max-model-len"
 HOST: Final = "--host"
 PORT: Final = "--port"
 ADMIN_PORT: Final = "--admin-port"
 ADMIN_PUBLIC_KEY: Final = "--admin-public-key"  # file with a PEM Ed25519 public key
-SHUTDOWN_TIMEOUT: Final = "--shutdown-timeout"  # seconds of drain after SIGTERM
+SHUTDOWN_TIMEOUT: Final = "--shutdown-timeout"  # seconds of drain after SIGTERM, the pause below included
+ENDPOINT_PROPAGATION: Final = "--endpoint-propagation"  # seconds of it that new requests are still served
 THREADS: Final = "--threads"  # 0 = from the cgroup's CPU limit
 
 PUBLIC_PORT: Final = 8000

@@ -18,6 +18,7 @@ PROMPT_TOKENS_CACHED: Final = "vllm:prompt_tokens_cached_total"
 PROMPT_TOKENS_BY_SOURCE: Final = "vllm:prompt_tokens_by_source_total"  # label source
 GENERATION_TOKENS: Final = "vllm:generation_tokens_total"
 REQUEST_SUCCESS: Final = "vllm:request_success_total"  # label finished_reason
+ADMISSION_REJECTIONS: Final = "vllm:admission_rejections_total"  # label reason
 PREEMPTIONS: Final = "vllm:num_preemptions_total"
 TTFT_SECONDS: Final = "vllm:time_to_first_token_seconds"
 INTER_TOKEN_SECONDS: Final = "vllm:inter_token_latency_seconds"

@@ -1,0 +1,106 @@
+"""`kvis-runtime serve`: from parsed flags to a serving process and its exit status.
+
+The only module of the command line that imports the server and torch.
+"""
+
+import argparse
+import asyncio
+import logging
+import sys
+from pathlib import Path
+from typing import Final
+
+from kvis_kv import flags
+from kvis_kv.models import ModelConfigError
+from kvis_runtime.cli.arguments import UsageError, as_usage_error
+from kvis_runtime.cli.cpu_limit import usable_cpus
+from kvis_runtime.engine.config import ConfigError, EngineConfig
+from kvis_runtime.model.llm import Engine
+from kvis_runtime.serve.drain import DrainTimes
+from kvis_runtime.serve.runtime import build
+from kvis_runtime.serve.server import serve
+from kvis_runtime.serve.settings import ServeSettings
+from kvis_runtime.serve.tokens import TextCodec, TokenizerFilesError
+
+QUEUED_PER_SEQUENCE: Final = 8  # of the ceiling: about eight rounds of waiting before a client is sent away
+FEWEST_QUEUED: Final = 256
+BATCHED_TOKENS: Final = 1024
+
+SWITCH_INTERVAL_SECONDS: Final = 0.0005
+"""How long the event loop may keep the interpreter lock from the engine, which asks for it after every tensor
+operation. Python's 5 ms would cost a step of 30 layers far more than the text of all streams is worth."""
+
+logger = logging.getLogger(__name__)
+
+
+def run(arguments: argparse.Namespace, pod_uid: str | None) -> None:
+    """Serve until drained. UsageError for settings that cannot work; other errors mean a failure."""
+    config = engine_config(arguments)
+    settings = serve_settings(arguments, config, pod_uid)
+    try:
+        codec = TextCodec.load(config.model)
+    except TokenizerFilesError as error:
+        raise UsageError(f"{flags.MODEL}: {error}") from error
+    if pod_uid is None:
+        logger.warning("Refusing every admin call: %s is not set", flags.POD_UID_ENV)
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    try:
+        asyncio.run(_serve(settings, codec, config))
+    except ConfigError as error:
+        raise as_usage_error(error) from error
+    except ModelConfigError as error:
+        raise UsageError(f"{flags.MODEL}: {error}") from error
+
+
+async def _serve(settings: ServeSettings, codec: TextCodec, config: EngineConfig) -> None:
+    runtime = build(settings, codec, lambda: Engine.load(config))
+    await serve(settings, runtime)
+
+
+def engine_config(arguments: argparse.Namespace) -> EngineConfig:
+    """Return the engine's settings; UsageError under the flag's name."""
+    batched: int | None = arguments.max_num_batched_tokens
+    try:
+        return EngineConfig(
+            model=_model_folder(arguments.model),
+            dtype=arguments.dtype,
+            kv_cache_dtype=arguments.kv_cache_dtype,
+            block_size=arguments.block_size,
+            kv_cache_memory_bytes=arguments.kv_cache_memory_bytes,
+            max_num_seqs=arguments.max_num_seqs,
+            max_num_batched_tokens=max(BATCHED_TOKENS, arguments.max_num_seqs)
+            if batched is None
+            else batched,
+            max_model_len=arguments.max_model_len,
+            enable_prefix_caching=arguments.enable_prefix_caching,
+            threads=arguments.threads or usable_cpus(),
+        )
+    except ConfigError as error:
+        raise as_usage_error(error) from error
+
+
+def serve_settings(arguments: argparse.Namespace, config: EngineConfig, pod_uid: str | None) -> ServeSettings:
+    """Return the server's settings, defaults filled in."""
+    if arguments.port == arguments.admin_port:
+        raise UsageError(f"{flags.ADMIN_PORT}: {arguments.admin_port} is the public port; give another one")
+    cache_dtype = config.dtype if config.kv_cache_dtype == "auto" else config.kv_cache_dtype
+    queued = max(FEWEST_QUEUED, QUEUED_PER_SEQUENCE * config.max_num_seqs)
+    return ServeSettings(
+        model=config.model,
+        served_name=arguments.served_model_name or config.model.name,
+        host=arguments.host,
+        port=arguments.port,
+        admin_port=arguments.admin_port,
+        admin_public_key=arguments.admin_public_key,
+        pod_uid=pod_uid,
+        max_num_queued_reqs=arguments.max_num_queued_reqs or queued,
+        cache_dtype=cache_dtype,
+        prefix_caching=config.enable_prefix_caching,
+        drain=DrainTimes(arguments.endpoint_propagation, arguments.shutdown_timeout),
+    )
+
+
+def _model_folder(path: Path) -> Path:
+    if not (path / "config.json").is_file():
+        raise UsageError(f"{flags.MODEL}: {path} is not a model folder: it has no config.json")
+    return path.resolve()

@@ -1,0 +1,27 @@
+"""The last word of a failed container, where the kubelet and the operator find it: the termination log.
+
+One JSON object {"reason": CamelCase, "message": text}; the operator shows it in the service's conditions.
+The file exists only inside a pod; elsewhere nothing is written.
+"""
+
+import json
+import logging
+from pathlib import Path
+from typing import Final
+
+MAX_BYTES: Final = 4096  # the kubelet cuts the message off there
+MAX_MESSAGE_CHARACTERS: Final = 900  # leaves room for the escapes of any text
+
+logger = logging.getLogger(__name__)
+
+
+def write_termination(path: Path, reason: str, message: str) -> None:
+    """Write the object to `path` if that file exists; a failed write is logged, the exit code still tells."""
+    content = json.dumps({"reason": reason, "message": message})
+    if len(content) > MAX_BYTES:
+        content = json.dumps({"reason": reason, "message": message[: MAX_MESSAGE_CHARACTERS - 1] + "…"})
+    try:
+        if path.exists():
+            path.write_text(content, "ascii")
+    except OSError:
+        logger.warning("Could not write %s", path, exc_info=True)
