@@ -1,11 +1,11 @@
 """What a scrape of a simulated pod returns: its counters at that moment, or what a fault makes of them."""
 
-import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kvis_operator.signals.faults import NOT_FINITE
 from kvis_operator.signals.sample import Histogram, PodSample
 from kvis_sim.meters import TOKEN_BOUNDS
 from kvis_sim.pods import EPOCH, SimPod
@@ -17,7 +17,7 @@ COUNTERS = (
     *("generation_tokens", "finished_requests", "preemptions", "engine_steps", "engine_busy_seconds"),
 )
 HISTOGRAMS = ("ttft", "tpot", "inter_token", "prefill")
-NAN = math.nan
+UNREADABLE = ("running", "waiting", "kv_usage", "prefix_hits", "generation_tokens")  # what the NaN fault hits
 
 
 def take(pod: SimPod, scenario: Scenario, now: float) -> PodSample:
@@ -102,9 +102,7 @@ class Scraper:
             case FaultKind.SCRAPE_LOSS:
                 return None if self._rng.random() < fault.fraction else sample
             case FaultKind.NAN:
-                return replace(
-                    sample, running=NAN, waiting=NAN, kv_usage=NAN, prefix_hits=NAN, generation_tokens=NAN
-                )
+                return _unreadable(sample)
             case FaultKind.FROZEN:
                 memory.frozen = memory.frozen or sample
                 return memory.frozen
@@ -115,6 +113,12 @@ class Scraper:
                 return replace(sample, prefix_hits=memory.hits)
             case _:
                 return sample
+
+
+def _unreadable(sample: PodSample) -> PodSample:
+    """What parsing makes of NaN: the field is unknown, and the sample says why."""
+    change: dict[str, Any] = dict.fromkeys(UNREADABLE)
+    return replace(sample, **change, faults=frozenset(f"{NOT_FINITE}:{field}" for field in UNREADABLE))
 
 
 def _without(sample: PodSample, field: str) -> PodSample:
