@@ -12,10 +12,10 @@ import sys
 import time
 from contextlib import suppress
 
-import lab
-from kubernetes.aio import client, config
+from kubernetes.aio import config
 from rich.console import Console
 
+import lab
 from demo import steps, summary
 from demo.load import Load
 from demo.table import LiveTable
@@ -30,7 +30,7 @@ SEED = 7
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    parser.add_argument("--down", action="store_true", help="remove what an earlier run with DEMO_KEEP=1 left")
+    parser.add_argument("--down", action="store_true", help="remove what DEMO_KEEP=1 left")
     arguments = parser.parse_args()
     if arguments.down:
         lab.down()
@@ -38,7 +38,7 @@ def main() -> int:
     console = Console(soft_wrap=True)
     try:
         return _run(console)
-    except (steps.DemoFailed, lab.LabError) as fault:
+    except (steps.DemoError, lab.LabError) as fault:
         console.print(f"[bold red]The demo stopped:[/] {fault}", highlight=False)
         return 1
 

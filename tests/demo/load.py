@@ -1,7 +1,7 @@
-"""Sends the traffic as a client would and keeps count: open loop, one connection a request, streamed answers.
+"""Sends the traffic as a client would and keeps count: open loop, a connection a request, streamed answers.
 
-One connection a request because a kept one would stick to the pod it first reached. A 429 is answered the way a
-good client does (waits Retry-After, then asks again); anything else but a complete answer counts as lost.
+One connection a request because a kept one would stick to the pod it first reached. A 429 is answered the
+way a good client does (waits Retry-After, then asks again); anything else but a complete answer is lost.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The steps before and after the load: cluster, chart, service, first answer. Each is timed and says what it does."""
+"""The steps before the load: cluster, chart, service, first answer. Each is timed and says what it does."""
 
 import asyncio
 import pathlib
@@ -9,8 +9,9 @@ from contextlib import contextmanager
 
 import httpx
 from kubernetes.aio import client
-from lab import Cluster
 from rich.console import Console
+
+from lab import Cluster
 
 HERE = pathlib.Path(__file__).parent
 CHART = HERE.parent.parent / "helm" / "kvis"
@@ -19,7 +20,7 @@ READY_SECONDS = 300.0
 QUESTION = "What is the capital of France?"
 
 
-class DemoFailed(Exception):
+class DemoError(Exception):
     """A step did not reach its goal; the message says which, what was seen and where to look."""
 
 
@@ -58,7 +59,8 @@ def apply_service(cluster: Cluster) -> None:
     """The namespace enforces Pod Security restricted: what KVIS creates must pass it."""
     manifest = (
         f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n"
-        "  labels: {pod-security.kubernetes.io/enforce: restricted}\n---\n" + (HERE / "service.yaml").read_text()
+        "  labels: {pod-security.kubernetes.io/enforce: restricted}\n---\n"
+        + (HERE / "service.yaml").read_text()
     )
     kubectl(cluster, "apply", "--namespace", NAMESPACE, "-f", "-", stdin=manifest)
 
@@ -76,11 +78,11 @@ async def wait_until_ready(cluster: Cluster, api: client.ApiClient) -> None:
             return
         await asyncio.sleep(1)
     said = "; ".join(f"{each['type']}={each['status']} {each.get('message', '')}" for each in conditions)
-    raise DemoFailed(f"the service was not Ready after {READY_SECONDS:.0f} s: {said or 'no condition at all'}")
+    raise DemoError(f"the service was not Ready after {READY_SECONDS:.0f} s: {said or 'no condition at all'}")
 
 
 async def serving_url(api: client.ApiClient) -> str:
-    """The Service's own address where this machine reaches it (the lab), else the API server's proxy to it."""
+    """The Service's own address, which this machine must reach."""
     service = await client.CoreV1Api(api).read_namespaced_service(SERVICE, NAMESPACE)
     port = service.spec.ports[0].port
     direct = f"http://{service.spec.cluster_ip}:{port}"
@@ -88,16 +90,19 @@ async def serving_url(api: client.ApiClient) -> str:
         async with httpx.AsyncClient(timeout=3) as http:
             (await http.get(f"{direct}/health")).raise_for_status()
     except httpx.HTTPError as fault:
-        raise DemoFailed(f"{direct}/health does not answer from this machine: {fault}") from fault
+        raise DemoError(f"{direct}/health does not answer from this machine: {fault}") from fault
     return direct
 
 
 async def ask(url: str) -> str:
-    body = {"model": MODEL, "messages": [{"role": "user", "content": QUESTION}], "max_tokens": 24, "temperature": 0}
+    messages = [{"role": "user", "content": QUESTION}]
+    body = {"model": MODEL, "messages": messages, "max_tokens": 24, "temperature": 0}
     async with httpx.AsyncClient(timeout=120) as http:
         answer = await http.post(f"{url}/v1/chat/completions", json=body)
     if answer.status_code != httpx.codes.OK:
-        raise DemoFailed(f"the first question was answered with HTTP {answer.status_code}: {answer.text[:300]}")
+        raise DemoError(
+            f"the first question was answered with HTTP {answer.status_code}: {answer.text[:300]}"
+        )
     return str(answer.json()["choices"][0]["message"]["content"])
 
 
@@ -120,5 +125,5 @@ def remove(cluster: Cluster) -> None:
 def _run(command: list[str], failed: str, *, stdin: str | None = None) -> str:
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise DemoFailed(f"{failed}:\n{done.stderr.strip() or done.stdout.strip()}")
+        raise DemoError(f"{failed}:\n{done.stderr.strip() or done.stdout.strip()}")
     return done.stdout

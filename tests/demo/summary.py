@@ -19,7 +19,12 @@ def summarise(looks: list[Look], tally: Tally, steps: dict[str, float]) -> dict[
     caps = cap_history(looks)
     hits = [look.hit_rate for look in looks if look.hit_rate is not None]
     return {
-        "requests": {"sent": tally.sent, "ok": tally.ok, "lost": tally.lost, "refused_then_served": tally.refused},
+        "requests": {
+            "sent": tally.sent,
+            "ok": tally.ok,
+            "lost": tally.lost,
+            "refused_then_served": tally.refused,
+        },
         "faults": tally.faults[:10],
         "replicas": {"history": replicas, "peak_ready": max((look.ready for look in looks), default=0)},
         "caps": {"history": caps, "changes_on_running_pods": cap_changes(looks)},
@@ -66,7 +71,9 @@ def show(summary: dict[str, Any], console: Console) -> None:
     for name in ("ttft", "tpot"):
         times = summary[f"{name}_seconds"]
         console.print(f"{name.upper()} p50 {_seconds(times['p50'])}, p95 {_seconds(times['p95'])}")
-    console.print("Steps: " + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in summary["steps_seconds"].items()))
+    console.print(
+        "Steps: " + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in summary["steps_seconds"].items())
+    )
 
 
 def _decisions(looks: list[Look]) -> list[str]:

@@ -1,7 +1,7 @@
 """The trace rows turned into requests: same lengths, same shared prefixes, tokens made up from the block ids.
 
-The trace holds no text, so a block id seeds its own 512 token ids: two rows share a prefix exactly where the
-trace says that they do. Arrivals are Poisson at the phase's rate, from a seed, so that two runs send the same.
+The trace holds no text, so a block id seeds its own 512 token ids: two rows share a prefix exactly where
+the trace says that they do. Arrivals are Poisson at the phase's rate, from a seed: two runs send the same.
 """
 
 import json

@@ -65,7 +65,7 @@ class Watch:
             hit_rate=_number(cache.get("hitRate")),
             kv_usage=_number(cache.get("kvUsage")),
             waiting=_sum([sample.waiting for sample in samples.values()]),
-            caps={pod: sample.max_num_active_seqs for pod, sample in samples.items() if sample.max_num_active_seqs},
+            caps={pod: each.max_num_active_seqs for pod, each in samples.items() if each.max_num_active_seqs},
             decision=_last_decision(status),
         )
 
@@ -78,7 +78,8 @@ class Watch:
 
     async def _page(self, core: client.CoreV1Api, pod: str) -> str | None:
         try:
-            page = await core.connect_get_namespaced_pod_proxy_with_path(f"{pod}:8000", self.namespace, "metrics")
+            name = f"{pod}:8000"
+            page = await core.connect_get_namespaced_pod_proxy_with_path(name, self.namespace, "metrics")
         except client.ApiException:
             return None  # not serving yet, or going away
         return str(page)

@@ -5,7 +5,16 @@ from demo.watch import Look, replica_history
 
 
 def a_look(at: float, *, replicas: int = 1, ready: int = 1, caps: dict[str, int] | None = None) -> Look:
-    return Look(at=at, replicas=replicas, ready=ready, hit_rate=None, kv_usage=None, waiting=None, caps=caps or {}, decision="")
+    return Look(
+        at=at,
+        replicas=replicas,
+        ready=ready,
+        hit_rate=None,
+        kv_usage=None,
+        waiting=None,
+        caps=caps or {},
+        decision="",
+    )
 
 
 def a_good_run() -> list[Look]:
