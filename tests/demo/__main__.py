@@ -65,8 +65,8 @@ async def _walk(cluster: lab.Cluster, console: Console, timed: steps.Steps) -> d
     async with api:
         with timed.step("service", f"kubectl apply of {steps.SERVICE} ({steps.MODEL}), wait until Ready"):
             steps.apply_service(cluster)
-            await steps.wait_until_ready(cluster, api)
-            url = await steps.serving_url(api)
+            await steps.wait_until_ready(api, steps.NAMESPACE, steps.SERVICE)
+            url = await steps.serving_url(api, steps.NAMESPACE, steps.SERVICE)
         with timed.step("answer", steps.QUESTION):
             console.print(f"  {await steps.ask(url)}", highlight=False)
         watch = Watch(api, steps.NAMESPACE, steps.SERVICE)

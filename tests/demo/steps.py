@@ -1,6 +1,7 @@
 """The steps before the load: cluster, chart, service, first answer. Each is timed and says what it does."""
 
 import asyncio
+import json
 import pathlib
 import subprocess
 import time
@@ -15,7 +16,9 @@ from lab import Cluster
 
 HERE = pathlib.Path(__file__).parent
 CHART = HERE.parent.parent / "helm" / "kvis"
-SYSTEM, NAMESPACE, SERVICE, MODEL = "kvis-system", "kvis-demo", "chat", "smollm2-135m"
+SYSTEM, RELEASE, NAMESPACE, SERVICE = "kvis-system", "kvis", "kvis-demo", "chat"
+MODEL = "smollm2-135m"
+TICK_SECONDS = 5  # faster than the chart's 15 s, so that the story fits in minutes
 READY_SECONDS = 300.0
 QUESTION = "What is the capital of France?"
 
@@ -40,38 +43,45 @@ class Steps:
         self._console.print(f"  done in {self.seconds[name]:.0f} s", highlight=False)
 
 
-def install_chart(cluster: Cluster) -> None:
-    images = {side: cluster.images[side].rsplit(":", 1) for side in ("operator", "runtime")}
-    _run(
-        [
-            str(cluster.helm), "upgrade", "--install", "kvis", str(CHART),
-            "--kubeconfig", str(cluster.kubeconfig), "--namespace", SYSTEM, "--create-namespace",
-            "--values", str(HERE / "values.yaml"),
-            "--set", f"image.repository={images['operator'][0]},image.tag={images['operator'][1]}",
-            "--set", f"profiles.cpu-small.images.torch={cluster.images['runtime']}",
-            "--wait", "--timeout", "180s",
-        ],
-        "helm could not install the chart",
-    )  # fmt: skip
+def install_chart(cluster: Cluster, *, tick_seconds: int = TICK_SECONDS) -> None:
+    operator, runtime = (cluster.images[side].rsplit(":", 1) for side in ("operator", "runtime"))
+    values = {
+        "image.repository": operator[0],
+        "image.tag": operator[1],
+        "runtimeImage.repository": runtime[0],
+        "runtimeImage.tag": runtime[1],
+        "settings.tickSeconds": str(tick_seconds),
+    }
+    settings = ",".join(f"{key}={value}" for key, value in values.items())
+    helm(
+        cluster,
+        *("upgrade", "--install", RELEASE, str(CHART), "--create-namespace"),
+        *("--set", settings, "--wait", "--timeout", "180s"),
+    )
 
 
 def apply_service(cluster: Cluster) -> None:
-    """The namespace enforces Pod Security restricted: what KVIS creates must pass it."""
-    manifest = (
-        f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n"
-        "  labels: {pod-security.kubernetes.io/enforce: restricted}\n---\n"
-        + (HERE / "service.yaml").read_text()
-    )
-    kubectl(cluster, "apply", "--namespace", NAMESPACE, "-f", "-", stdin=manifest)
+    make_namespace(cluster, NAMESPACE)
+    kubectl(cluster, "apply", "--namespace", NAMESPACE, "-f", str(HERE / "service.yaml"))
 
 
-async def wait_until_ready(cluster: Cluster, api: client.ApiClient) -> None:
+def make_namespace(cluster: Cluster, name: str) -> None:
+    """It enforces Pod Security restricted: what KVIS creates must pass it."""
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
+    }
+    kubectl(cluster, "apply", "-f", "-", stdin=json.dumps(namespace))
+
+
+async def wait_until_ready(api: client.ApiClient, namespace: str, name: str) -> None:
     objects = client.CustomObjectsApi(api)
     deadline = time.monotonic() + READY_SECONDS
     conditions: list[dict[str, str]] = []
     while time.monotonic() < deadline:
         service = await objects.get_namespaced_custom_object(
-            "kvis.dev", "v1alpha1", NAMESPACE, "kvinferenceservices", SERVICE
+            "kvis.dev", "v1alpha1", namespace, "kvinferenceservices", name
         )
         conditions = service.get("status", {}).get("conditions", [])
         if any(each["type"] == "Ready" and each["status"] == "True" for each in conditions):
@@ -81,9 +91,9 @@ async def wait_until_ready(cluster: Cluster, api: client.ApiClient) -> None:
     raise DemoError(f"the service was not Ready after {READY_SECONDS:.0f} s: {said or 'no condition at all'}")
 
 
-async def serving_url(api: client.ApiClient) -> str:
+async def serving_url(api: client.ApiClient, namespace: str, name: str) -> str:
     """The Service's own address, which this machine must reach."""
-    service = await client.CoreV1Api(api).read_namespaced_service(SERVICE, NAMESPACE)
+    service = await client.CoreV1Api(api).read_namespaced_service(name, namespace)
     port = service.spec.ports[0].port
     direct = f"http://{service.spec.cluster_ip}:{port}"
     try:
@@ -111,15 +121,9 @@ def kubectl(cluster: Cluster, *arguments: str, stdin: str | None = None) -> str:
     return _run(command, f"kubectl {arguments[0]} failed", stdin=stdin)
 
 
-def remove(cluster: Cluster) -> None:
-    kubectl(cluster, "delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=120s")
-    _run(
-        [
-            str(cluster.helm), "uninstall", "kvis", "--kubeconfig", str(cluster.kubeconfig),
-            "--namespace", SYSTEM, "--ignore-not-found",
-        ],
-        "helm could not uninstall the chart",
-    )  # fmt: skip
+def helm(cluster: Cluster, *arguments: str) -> str:
+    where = ("--kubeconfig", str(cluster.kubeconfig), "--namespace", SYSTEM)
+    return _run([str(cluster.helm), *arguments, *where], f"helm {arguments[0]} failed")
 
 
 def _run(command: list[str], failed: str, *, stdin: str | None = None) -> str:
