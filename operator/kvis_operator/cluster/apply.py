@@ -34,8 +34,14 @@ class TookBack:
     conflict: str
 
 
-async def carry_out(kube: Kube, plan: ChildrenPlan, *, owner_uid: str) -> tuple[TookBack, ...]:
-    """Apply and delete what the plan says; returns what was taken back from others.
+@dataclass(frozen=True, slots=True)
+class Carried:
+    written: tuple[Manifest, ...]  # the objects as the API server answered
+    took_back: tuple[TookBack, ...]
+
+
+async def carry_out(kube: Kube, plan: ChildrenPlan, *, owner_uid: str) -> Carried:
+    """Apply and delete what the plan says.
 
     Raises NameTakenError before anything is written when a name to be created exists already, KubeError with
     status 409 when an object has changed since it was planned: the next pass sees the newer one.
@@ -43,17 +49,19 @@ async def carry_out(kube: Kube, plan: ChildrenPlan, *, owner_uid: str) -> tuple[
     if plan.taken:
         raise NameTakenError(plan.taken)
     await _check_free_names(kube, plan.apply, owner_uid)
-    took_back = []
+    written, took_back = [], []
     for step in sorted(plan.apply, key=_place):
-        conflict = await _apply(kube, step)
+        body, conflict = await _apply(kube, step)
+        kind = step.manifest["kind"]
+        written.append({**body, "kind": kind})
         if conflict:
-            took_back.append(TookBack(step.manifest["kind"], step.manifest["metadata"]["name"], conflict))
+            took_back.append(TookBack(kind, step.manifest["metadata"]["name"], conflict))
     for item in plan.delete:
         metadata = item["metadata"]
         await kube.delete(
             child_resource(item["kind"]), metadata["namespace"], metadata["name"], uid=metadata["uid"]
         )
-    return tuple(took_back)
+    return Carried(tuple(written), tuple(took_back))
 
 
 async def _check_free_names(kube: Kube, steps: Sequence[Apply], owner_uid: str) -> None:
@@ -71,23 +79,20 @@ async def _check_free_names(kube: Kube, steps: Sequence[Apply], owner_uid: str) 
         raise NameTakenError(taken)
 
 
-async def _apply(kube: Kube, step: Apply) -> str:
-    """Apply one child; returns the conflict that was overruled, or nothing."""
+async def _apply(kube: Kube, step: Apply) -> tuple[Manifest, str]:
+    """Apply one child; returns it and the conflict that was overruled, or nothing."""
     resource = child_resource(step.manifest["kind"])
     manifest = _pinned(step)
     disruptive = _shrinks(step)
     try:
-        await kube.apply(resource, manifest, force=False, disruptive=disruptive)
+        return await kube.apply(resource, manifest, force=False, disruptive=disruptive), ""
     except KubeError as error:
         fields = _conflicting_fields(error)
         if not fields:
             raise
         if fields == {REPLICAS_FIELD} and "autoscal" in error.message.lower():
-            await kube.apply(resource, _without_replicas(manifest), force=False)
-            return ""
-        await kube.apply(resource, manifest, force=True, disruptive=disruptive)
-        return error.message
-    return ""
+            return await kube.apply(resource, _without_replicas(manifest), force=False), ""
+        return await kube.apply(resource, manifest, force=True, disruptive=disruptive), error.message
 
 
 def _pinned(step: Apply) -> Manifest:

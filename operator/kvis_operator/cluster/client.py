@@ -10,6 +10,7 @@ status codes, never what an object means. Errors:
 
 import asyncio
 import json
+import logging
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +22,8 @@ from kubernetes.aio.client.exceptions import ApiException
 from kvis_operator.cluster.fence import Fence, FenceClosedError
 from kvis_operator.cluster.lease import LeaseLock
 from kvis_operator.cluster.resources import Resource
+
+logger = logging.getLogger(__name__)
 
 Manifest = Mapping[str, Any]
 
@@ -82,6 +85,15 @@ class Kube:
             token = page["metadata"].get("continue") or ""
             if not token:
                 return items, page["metadata"]["resourceVersion"]
+
+    async def serves(self, resource: Resource, namespace: str | None) -> bool:
+        """Whether the API server knows the kind and lets us list it."""
+        try:
+            await self._call("GET", resource.path(namespace), [("limit", "1")])
+        except KubeError as error:
+            logger.warning("Cannot list", extra={"resource": resource.plural, "error": str(error)})
+            return False
+        return True
 
     async def apply(
         self, resource: Resource, manifest: Manifest, *, force: bool, disruptive: bool = False

@@ -84,8 +84,8 @@ def _ended_fault(
     if ended.get("reason") == "OOMKilled":
         return Fault(
             Reason.OUT_OF_MEMORY,
-            f"Pod {pod} was killed for exceeding its memory limit ({restarts} restarts): lower kvCache.memory or "
-            "batching.maxNumSeqs, or use a profile with more memory",
+            f"Pod {pod} was killed for exceeding its memory limit ({restarts} restarts): lower "
+            "kvCache.memory or batching.maxNumSeqs, or use a profile with more memory",
         )
     if is_looping or (code != 0 and not container.get("ready")):
         return Fault(

@@ -2,7 +2,8 @@
 
 Fed by handlers.py with single events and by whole listings. kopf's own indices are not used: an object that
 goes away while a watch is interrupted stays in them for ever, whereas a listing here also removes.
-Followers keep the view warm. Never written to by a reconcile: own writes come back through the watches.
+Followers keep the view warm. A reconcile adds the answers to its own writes, so that the next one does not
+work on what was before.
 """
 
 from collections import deque

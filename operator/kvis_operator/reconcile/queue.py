@@ -9,9 +9,12 @@ import asyncio
 import logging
 import random
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from kvis_operator.cluster.client import KubeError, UnreachableError
+from kvis_operator.cluster.fence import FenceClosedError
 from kvis_operator.observe.cluster import Key
 
 logger = logging.getLogger(__name__)
@@ -19,6 +22,9 @@ logger = logging.getLogger(__name__)
 FIRST_RETRY_SECONDS = 1.0
 MAX_RETRY_SECONDS = 60.0
 JITTER = 0.2
+
+EXPECTED = (KubeError, UnreachableError, FenceClosedError)
+"""The world's faults, told in a line; anything else is ours and is told with its traceback."""
 
 Pass = Callable[[Key], Awaitable[float | None]]
 """One look at one service; answers with the seconds to the next one, None for none until something wakes
@@ -40,6 +46,7 @@ class WorkQueue:
         look: Pass,
         *,
         workers: int = 16,
+        errors: Counter[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -50,7 +57,7 @@ class WorkQueue:
         self._entries: dict[Key, Entry] = {}
         self._changed = asyncio.Event()
         self._passes: set[asyncio.Task[None]] = set()
-        self.errors: int = 0
+        self._errors = Counter() if errors is None else errors
 
     def wake(self, key: Key, *, after: float = 0.0, fresh: bool = False) -> None:
         """Look at `key` in `after` seconds at the latest.
@@ -117,13 +124,15 @@ class WorkQueue:
             async with self._slots:
                 after = await self._look(key)
             entry.failures = 0
-        except Exception:
-            self.errors += 1
+        except Exception as error:
+            self._errors[type(error).__name__] += 1
             entry.failures += 1
             after = self._retry_seconds(entry.failures)
-            logger.exception(
-                "Failed to reconcile", extra={"service": str(key), "retry_seconds": round(after, 1)}
-            )
+            details = {"service": str(key), "retry_seconds": round(after, 1), "error": str(error)}
+            if isinstance(error, EXPECTED):
+                logger.warning("Failed to reconcile", extra=details)
+            else:
+                logger.exception("Failed to reconcile", extra=details)
         finally:
             entry.running, entry.waiting_since = False, None
             self._changed.set()
