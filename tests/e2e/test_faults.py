@@ -11,12 +11,13 @@ import lab
 from demo import steps
 from demo.load import Load
 from demo.traffic import Phase, read_prompts
-from e2e.conftest import Field, eventually
-from lab import control_plane, processes
+from e2e.field import Field, eventually
+from lab import processes
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 OUTAGE_SECONDS = 60.0
+API_SERVER = "kube-apiserver"
 
 
 async def operator_pods(api: client.ApiClient) -> list[str]:
@@ -24,11 +25,19 @@ async def operator_pods(api: client.ApiClient) -> list[str]:
     return [pod.metadata.name for pod in found.items if pod.metadata.deletion_timestamp is None]
 
 
+async def lives(field: Field) -> list[tuple[str, int]]:
+    """UID and restarts of each pod: unchanged means never stopped."""
+    pods = await field.pods("chat")
+    return [(pod.metadata.uid, pod.status.container_statuses[0].restart_count) for pod in pods]
+
+
+def kubectl_in_system(field: Field, *arguments: str) -> None:
+    steps.kubectl(field.cluster, "--namespace", steps.SYSTEM, *arguments)
+
+
 async def kill_the_operator(field: Field) -> None:
     for name in await operator_pods(field.api):
-        steps.kubectl(
-            field.cluster, "--namespace", steps.SYSTEM, "delete", "pod", name, "--grace-period=0", "--force"
-        )
+        kubectl_in_system(field, "delete", "pod", name, "--grace-period=0", "--force")
 
 
 async def test_a_service_scaled_while_the_operator_is_killed_converges(field: Field) -> None:
@@ -54,9 +63,9 @@ async def test_an_outage_of_the_api_server_loses_no_request_and_converges_after(
     playing = asyncio.create_task(load.play(phase, itertools.cycle(read_prompts()), seed=5))
     await asyncio.sleep(5)
 
-    await asyncio.to_thread(processes.stop, field.cluster.layout, control_plane.API_SERVER)
+    await asyncio.to_thread(processes.stop, field.cluster.layout, API_SERVER)
     await asyncio.sleep(OUTAGE_SECONDS)
-    await asyncio.to_thread(lab.up)
+    await asyncio.to_thread(processes.restart, field.cluster.layout, API_SERVER)
     field.kubectl("scale", "kvis", "chat", "--replicas=2")
 
     async def two_are_ready() -> bool:
@@ -72,38 +81,16 @@ async def test_an_outage_of_the_api_server_loses_no_request_and_converges_after(
 async def test_an_upgraded_operator_restarts_no_pod_of_an_unchanged_service(field: Field) -> None:
     field.apply("chat")
     await field.serving("chat")
-    before = [
-        (pod.metadata.uid, pod.status.container_statuses[0].restart_count) for pod in await field.pods("chat")
-    ]
+    before = await lives(field)
     old = await operator_pods(field.api)
     patch = {"spec": {"template": {"metadata": {"annotations": {"test.kvis.dev/upgrade": "1"}}}}}
 
-    steps.kubectl(
-        field.cluster,
-        "--namespace",
-        steps.SYSTEM,
-        "patch",
-        "deployment",
-        steps.RELEASE,
-        "-p",
-        json.dumps(patch),
-    )
-    steps.kubectl(
-        field.cluster,
-        "--namespace",
-        steps.SYSTEM,
-        "rollout",
-        "status",
-        f"deployment/{steps.RELEASE}",
-        "--timeout=90s",
-    )
+    kubectl_in_system(field, "patch", "deployment", steps.RELEASE, "-p", json.dumps(patch))
+    kubectl_in_system(field, "rollout", "status", f"deployment/{steps.RELEASE}", "--timeout=90s")
 
     async def a_new_operator_runs() -> bool:
         return not set(old) & set(await operator_pods(field.api))
 
     await eventually("a new operator pod", a_new_operator_runs, seconds=60)
     await asyncio.sleep(15)  # several passes of the new operator
-    after = [
-        (pod.metadata.uid, pod.status.container_statuses[0].restart_count) for pod in await field.pods("chat")
-    ]
-    assert after == before
+    assert await lives(field) == before

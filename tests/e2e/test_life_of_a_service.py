@@ -12,7 +12,7 @@ from demo.load import Load
 from demo.summary import cap_changes
 from demo.traffic import Phase, read_prompts
 from demo.watch import Watch, replica_history
-from e2e.conftest import Field, eventually
+from e2e.field import Field, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -32,11 +32,8 @@ async def test_an_applied_service_answers_and_a_deleted_one_leaves_nothing(field
     field.kubectl("delete", "kvis", "chat")
 
     async def nothing_is_left() -> bool:
-        core, apps, policy = (
-            client.CoreV1Api(field.api),
-            client.AppsV1Api(field.api),
-            client.PolicyV1Api(field.api),
-        )
+        core, apps = client.CoreV1Api(field.api), client.AppsV1Api(field.api)
+        policy = client.PolicyV1Api(field.api)
         lists = await asyncio.gather(
             core.list_namespaced_pod(field.namespace),
             core.list_namespaced_service(field.namespace),
