@@ -13,6 +13,7 @@ from demo.load import Load
 from demo.traffic import Phase, read_prompts
 from e2e.field import Field, eventually
 from lab import processes
+from lab.api import is_ready
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -63,9 +64,11 @@ async def test_an_outage_of_the_api_server_loses_no_request_and_converges_after(
     playing = asyncio.create_task(load.play(phase, itertools.cycle(read_prompts()), seed=5))
     await asyncio.sleep(5)
 
-    await asyncio.to_thread(processes.stop, field.cluster.layout, API_SERVER)
+    layout = field.cluster.layout
+    await asyncio.to_thread(processes.stop, layout, API_SERVER)
     await asyncio.sleep(OUTAGE_SECONDS)
-    await asyncio.to_thread(processes.restart, field.cluster.layout, API_SERVER)
+    await asyncio.to_thread(processes.restart, layout, API_SERVER)
+    await eventually("the API server is back", lambda: asyncio.to_thread(is_ready, layout), seconds=60)
     field.kubectl("scale", "kvis", "chat", "--replicas=2")
 
     async def two_are_ready() -> bool:
