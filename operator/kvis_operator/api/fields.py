@@ -12,7 +12,7 @@ from kvis_operator.api import duration, quantity
 from kvis_operator.api.cel import rules
 
 _SLO_RANGE: Final = "must be between 1ms and 10m"
-_MEMORY_RANGE: Final = "must be between 1m and 24h"
+_MEMORY_RANGE: Final = "must be between 10s and 24h"
 
 Int = Annotated[int, Strict()]
 Bool = Annotated[bool, Strict()]
@@ -56,7 +56,7 @@ LatencySeconds = Annotated[
     float, _seconds(0.001, 600, _SLO_RANGE), _duration_schema("1ms", "10m", _SLO_RANGE)
 ]
 MemorySeconds = Annotated[
-    float, _seconds(60, 86400, _MEMORY_RANGE), _duration_schema("1m", "24h", _MEMORY_RANGE)
+    float, _seconds(10, 86400, _MEMORY_RANGE), _duration_schema("10s", "24h", _MEMORY_RANGE)
 ]
 
 
