@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
-from kvis_sim import engine
+from kvis_sim import sequences
 from kvis_sim.controller import Alertable, Controller, ControllerAction, Restartable
 from kvis_sim.engine import NEVER
 from kvis_sim.fleet import Effect, Fleet
@@ -86,7 +86,7 @@ class _Simulation:
                 f"and {request.output} output tokens; times start at 0, both lengths at 1"
             )
         self._ledger.arrive(request)
-        self._fleet.route(engine.Sequence(request), request.at)
+        self._fleet.route(sequences.Sequence(request), request.at)
         return True
 
     # The agenda

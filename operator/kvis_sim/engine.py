@@ -12,60 +12,15 @@ The cluster calls `add` and `step_end` in order of time; `next_time` says when i
 import math
 import random
 from collections import deque
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Protocol
 
 from kvis_sim.meters import PodMeter
 from kvis_sim.paged_kv import PagedKV
+from kvis_sim.sequences import EngineLimits, Sequence, Sink
 from kvis_sim.step_laws import StepLaw
 from kvis_sim.workload import Request
 
 NEVER = math.inf
-
-
-class Sequence:
-    """A request inside a replica. `context` tokens must be in the KV cache before it emits `left` more
-    tokens.
-    """
-
-    __slots__ = (
-        "admitted_at",
-        "blocks",
-        "context",
-        "decoding",
-        "finish_step",
-        "first_at",
-        "left",
-        "order",
-        "request",
-        "todo",
-    )
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.blocks = request.blocks
-        self.context = request.prompt
-        self.left = request.output
-        self.first_at = -1.0  # seconds; negative: no token yet
-        self.admitted_at = 0.0
-        self.todo = 0  # prompt tokens still to compute
-        self.decoding = False
-        self.finish_step = 0
-        self.order = 0
-
-
-class Sink(Protocol):
-    """Who wants to know that a request is done."""
-
-    def finished(self, sequence: Sequence, now: float) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class EngineLimits:
-    max_num_seqs: int
-    max_num_batched_tokens: int
-    noise: float = 0.0  # relative standard deviation of one step's time
 
 
 class Replica:
@@ -79,7 +34,8 @@ class Replica:
         "_first",
         "_growth",
         "_law",
-        "_limits",
+        "_most",
+        "_noise",
         "_orders",
         "_prefill",
         "_prefilling",
@@ -88,6 +44,7 @@ class Replica:
         "_scale",
         "_sink",
         "_steps",
+        "_todo",
         "_waiting",
         "cap",
         "in_flight",
@@ -116,8 +73,9 @@ class Replica:
         self.queued_tokens = 0  # prompt tokens waiting or being computed
         self.step = 0
         self._law = law
-        self._limits = limits
+        self._most = limits.max_num_seqs
         self._batch = limits.max_num_batched_tokens
+        self._noise = limits.noise
         self._sink = sink
         self._random = rng
         self._orders = 0
@@ -126,6 +84,7 @@ class Replica:
         self._running: dict[int, Sequence] = {}  # by order of admission
         self._finishing: list[tuple[int, int, Sequence]] = []  # decoding, by last step
         self._decoding = 0
+        self._todo = 0  # prompt tokens to compute, of admitted sequences
         # The stretch under way
         self._steps = 0
         self._prefill = 0  # prompt tokens in each of its steps
@@ -166,7 +125,7 @@ class Replica:
 
     def set_cap(self, cap: int, now: float) -> None:
         """The live cap. A lower one cancels nothing: running sequences drain down to it."""
-        self.cap = max(1, min(cap, self._limits.max_num_seqs))
+        self.cap = max(1, min(cap, self._most))
         if self._waiting:
             self._let_join(now)
 
@@ -177,7 +136,7 @@ class Replica:
         self._waiting.clear()
         self._prefilling.clear()
         self._finishing.clear()
-        self._decoding = self._steps = self.in_flight = self.queued_tokens = 0
+        self._decoding = self._steps = self._todo = self.in_flight = self.queued_tokens = 0
         self.next_time = NEVER
         self.kv.forget()
         return held
@@ -242,9 +201,9 @@ class Replica:
             self._prefill, pairs, self._decoding, self.kv.tokens(self.step)
         )
         scale = self.slowness
-        if self._limits.noise:
+        if self._noise:
             # Independent noise of each step averages out over a stretch.
-            scale *= max(0.2, 1.0 + self._limits.noise * self._random.gauss(0.0, 1.0) / math.sqrt(steps))
+            scale *= max(0.2, 1.0 + self._noise * self._random.gauss(0.0, 1.0) / math.sqrt(steps))
         self._scale = scale
         self.next_time = now + self._seconds_of(steps)
 
@@ -252,12 +211,16 @@ class Replica:
         """Steps and chunk positions of the next stretch with prompt tokens; sets the tokens per step."""
         budget = max(1, self._batch - self._decoding)
         head = self._prefilling[0]
-        if head.todo > budget:
-            steps = (head.todo - 1) // budget
+        todo = head.todo
+        if todo == self._todo <= budget:  # one prompt, one step
+            self._prefill = todo
+            return 1, todo * (2.0 * head.context - todo)
+        if todo > budget:
+            steps = (todo - 1) // budget
             if self._finishing:
                 steps = min(steps, self._finishing[0][0] - self.step)
             self._prefill = budget
-            return steps, budget * (2.0 * (head.context - head.todo) + budget)
+            return steps, budget * (2.0 * (head.context - todo) + budget)
         tokens, pairs = 0, 0.0
         for sequence in self._prefilling:
             chunk = min(sequence.todo, budget - tokens)
@@ -293,7 +256,7 @@ class Replica:
 
     def _admit(self, now: float) -> None:
         waiting, running, kv, meter = self._waiting, self._running, self.kv, self.meter
-        budget = self._batch - self._decoding - sum(s.todo for s in self._prefilling)
+        budget = self._batch - self._decoding - self._todo
         while waiting and budget > 0 and len(running) < self.cap:
             sequence = waiting[0]
             context, blocks = sequence.context, sequence.blocks
@@ -311,15 +274,17 @@ class Replica:
             self._orders += 1
             sequence.order = self._orders
             sequence.admitted_at = now
-            sequence.todo = context - cached
+            sequence.todo = todo = context - cached
             self.queued_tokens -= cached
-            budget -= sequence.todo
+            self._todo += todo
+            budget -= todo
             running[sequence.order] = sequence
             self._prefilling.append(sequence)
 
     def _prefilled(self, tokens: int, now: float) -> None:
         self.meter.computed_prompt_tokens += tokens
         self.queued_tokens -= tokens
+        self._todo -= tokens
         prefilling = self._prefilling
         while tokens:
             sequence = prefilling[0]
@@ -379,6 +344,7 @@ class Replica:
             length = sequence.context - sequence.todo
             self._prefilling.pop()
             self.queued_tokens -= sequence.todo
+            self._todo -= sequence.todo
             self.kv.end_prefill(sequence.context, blocks)
         self.meter.preemptions += 1
         self.meter.preempted_tokens += length

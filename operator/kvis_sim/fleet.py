@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from kvis_operator.signals.observation import PodPhase
-from kvis_sim import engine
+from kvis_sim import sequences
 from kvis_sim.ledger import Ledger
 from kvis_sim.paged_kv import PrefixIndex
 from kvis_sim.pods import PodFactory, SimPod
@@ -56,7 +56,7 @@ class Fleet:
         self.pods: list[SimPod] = []
         self._times: list[float] = []
         self._targets: list[int] = []
-        self._unrouted: deque[engine.Sequence] = deque()
+        self._unrouted: deque[sequences.Sequence] = deque()
         self.desired = scenario.initial_replicas
 
     def start(self) -> None:
@@ -85,7 +85,7 @@ class Fleet:
                 self.terminate(pod, due)
                 times = self._times
 
-    def route(self, sequence: engine.Sequence, now: float) -> None:
+    def route(self, sequence: sequences.Sequence, now: float) -> None:
         targets = self._targets
         if not targets:
             self._unrouted.append(sequence)
@@ -143,7 +143,7 @@ class Fleet:
         self._changed(now)
         for sequence in held:
             if sequence.first_at < 0.0:
-                self.route(engine.Sequence(sequence.request), now)  # no token was sent: it is asked again
+                self.route(sequences.Sequence(sequence.request), now)  # no token was sent: it is asked again
             else:
                 self._ledger.lose(sequence.request)
 

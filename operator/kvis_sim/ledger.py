@@ -7,11 +7,11 @@ requests.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kvis_sim.engine import Sequence
 from kvis_sim.meters import LogBins, PodMeter
 from kvis_sim.pods import SimPod
 from kvis_sim.result import DecisionRecord, MinuteCount, ReplicaPoint, Result, WholeRun
 from kvis_sim.scenario import Scenario
+from kvis_sim.sequences import Sequence
 from kvis_sim.workload import Request
 
 MINUTE = 60.0

@@ -6,7 +6,9 @@ Nothing here grows with the number of requests.
 
 import math
 from bisect import bisect_left
+from functools import cache
 from itertools import accumulate
+from math import log
 
 from kvis_operator.signals.sample import Histogram
 from kvis_sim.result import Quantiles
@@ -53,6 +55,11 @@ BINS_PER_E_FOLD = 50  # bins 2 % wide
 BINS = 1000  # up to 1e-4 * e^20 s, a decade of seconds beyond any run
 
 
+@cache
+def _positions(bounds: tuple[float, ...]) -> tuple[int, ...]:
+    return tuple(round(log(bound / LOWEST_SECONDS) * BINS_PER_E_FOLD) for bound in bounds)
+
+
 class LogBins:
     """Counts by the logarithm of a duration: quantiles to 2 %, in constant memory."""
 
@@ -72,9 +79,7 @@ class LogBins:
         self.count += sign * other.count
 
     def observe(self, seconds: float, times: int = 1) -> None:
-        position = (
-            int(math.log(seconds / LOWEST_SECONDS) * BINS_PER_E_FOLD) if seconds > LOWEST_SECONDS else 0
-        )
+        position = int(log(seconds / LOWEST_SECONDS) * BINS_PER_E_FOLD) if seconds > LOWEST_SECONDS else 0
         self._counts[min(position, BINS - 1)] += times
         self._total += seconds * times
         self.count += times
@@ -93,7 +98,7 @@ class LogBins:
     def exposed(self, bounds: tuple[float, ...]) -> Histogram:
         """As a Prometheus histogram; each bound is rounded to the next bin."""
         sums = [0, *accumulate(self._counts)]
-        counts = [float(sums[round(math.log(b / LOWEST_SECONDS) * BINS_PER_E_FOLD)]) for b in bounds]
+        counts = [float(sums[position]) for position in _positions(bounds)]
         return Histogram((*bounds, math.inf), (*counts, float(self.count)), self._total)
 
     def quantiles(self) -> Quantiles:

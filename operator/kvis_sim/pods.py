@@ -4,9 +4,10 @@ import random
 from dataclasses import dataclass
 
 from kvis_operator.signals.observation import PodPhase, PodState
-from kvis_sim.engine import EngineLimits, Replica, Sink
+from kvis_sim.engine import Replica
 from kvis_sim.paged_kv import PagedKV, PrefixIndex
 from kvis_sim.scenario import Scenario
+from kvis_sim.sequences import EngineLimits, Sink
 
 EPOCH = 1_700_000_000.0  # Unix seconds at a scenario's start: controllers never see a time near 0
 
