@@ -55,9 +55,9 @@ FLAGS: dict[str, tuple[type, str]] = {
     "namespace": (str, "where the lease lies"),
     "lease-name": (str, "name of the lease"),
     "identity": (str, "name of this process in the lease"),
-    "lease-seconds": (float, "validity of the lease"),
-    "renew-seconds": (float, "give up leading after this long without renewal"),
-    "retry-seconds": (float, "between tries for the lease"),
+    "lease-seconds": (int, "validity of the lease"),
+    "renew-seconds": (int, "give up leading after this long without renewal"),
+    "retry-seconds": (int, "between tries for the lease"),
     "profiles": (Path, "FILE: table of hardware profiles"),
     "admin-key": (Path, "FILE: PEM Ed25519 private key for the pods' admin port"),
     "tick-seconds": (float, "between scrapes and decisions"),
@@ -78,7 +78,7 @@ def add_parser(subparsers: Any) -> None:
     run_parser = operator.add_subparsers(dest="action", required=True).add_parser(
         "run", help="run until stopped"
     )
-    run_parser.add_argument("--config", type=Path, help="FILE: settings as YAML; flags win over it")
+    run_parser.add_argument("--settings", type=Path, help="FILE: settings as YAML; flags win over it")
     run_parser.add_argument("--namespaces", help="namespaces to serve, separated by commas; absent: all")
     run_parser.add_argument("--network-policies", action="store_true", default=None)
     for name, (kind, text) in FLAGS.items():
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     given["network_policies"] = args.network_policies
     given["namespaces"] = tuple(args.namespaces.split(",")) if args.namespaces else None
     try:
-        settings = load(args.config, given)
+        settings = load(args.settings, given)
         inputs = read_inputs(settings)
     except (SettingsError, ProfilesInvalid, AdminKeyError) as error:
         print(f"kvis operator: {error}", file=sys.stderr)

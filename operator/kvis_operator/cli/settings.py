@@ -30,9 +30,9 @@ class Settings(BaseModel):
         str | None,
         Field(description="Name of this process in the lease, a random part is added; absent: the pod's."),
     ] = None
-    lease_seconds: Annotated[float, Field(ge=3, le=120)] = 15.0
-    renew_seconds: Annotated[float, Field(ge=2, le=119)] = 10.0
-    retry_seconds: Annotated[float, Field(ge=1, le=60)] = 2.0
+    lease_seconds: Annotated[int, Field(ge=3, le=120)] = 15
+    renew_seconds: Annotated[int, Field(ge=2, le=119)] = 10
+    retry_seconds: Annotated[int, Field(ge=1, le=60)] = 2
 
     profiles: Annotated[Path, Field(description="The administrator's table of hardware profiles.")] = Path(
         "/etc/kvis/profiles.yaml"

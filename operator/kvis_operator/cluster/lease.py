@@ -34,11 +34,11 @@ FAILURES = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimings:
-    """Seconds. The library demands lease > renew > 1.2 * retry."""
+    """Whole seconds, as a Lease stores them. The library demands lease > renew > 1.2 * retry."""
 
-    lease: float = 15.0
-    renew: float = 10.0
-    retry: float = 2.0
+    lease: int = 15
+    renew: int = 10
+    retry: int = 2
 
 
 class LeaseLock(leaselock.LeaseLock):  # type: ignore[misc]  # the library is untyped here
@@ -61,10 +61,21 @@ class LeaseLock(leaselock.LeaseLock):  # type: ignore[misc]  # the library is un
         return answer
 
     async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
-        return await self._written(super().create(name, namespace, election_record))
+        return await self._written(self._create(name, namespace, election_record))
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
         return await self._written(super().update(name, namespace, updated_record))
+
+    async def _create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
+        """NOTE: the library's own call passes an argument that its client refuses (37.0.2)."""
+        spec = self.update_lease(election_record)
+        body = client.V1Lease(metadata=client.V1ObjectMeta(name=name), spec=spec)
+        try:
+            await self.api_instance.create_namespaced_lease(namespace, body)
+        except ApiException as error:
+            logger.warning("Failed to create the lease", extra={"status": error.status})
+            return False
+        return True
 
     async def _written(self, call: Awaitable[bool]) -> bool:
         sent_at = self._fence.now()

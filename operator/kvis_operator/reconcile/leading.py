@@ -25,6 +25,7 @@ async def lead(world: World, queue: WorkQueue, *, namespaces: Sequence[str], res
     world.memories.clear()  # another may have led since: what it wrote is in the statuses
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(queue.run())
+        await asyncio.sleep(0)  # let it begin: it takes wakes only while it runs
         while True:
             for service in world.view.services():
                 queue.wake(key_of(service))

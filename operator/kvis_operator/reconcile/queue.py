@@ -57,6 +57,7 @@ class WorkQueue:
         self._entries: dict[Key, Entry] = {}
         self._changed = asyncio.Event()
         self._passes: set[asyncio.Task[None]] = set()
+        self._is_running = False
         self._errors = Counter() if errors is None else errors
 
     def wake(self, key: Key, *, after: float = 0.0, fresh: bool = False) -> None:
@@ -90,6 +91,7 @@ class WorkQueue:
 
     async def run(self) -> None:
         """Until cancelled; passes under way are then cancelled too and waited for."""
+        self._is_running = True
         try:
             while True:
                 self._changed.clear()
@@ -100,9 +102,11 @@ class WorkQueue:
                 except TimeoutError:
                     continue
         finally:
+            self._is_running = False
             for task in self._passes:
                 task.cancel()
             await asyncio.gather(*self._passes, return_exceptions=True)
+            self._entries.clear()
 
     def _start_due(self) -> None:
         now = self._clock()
