@@ -1,0 +1,160 @@
+"""What the benchmark asks, in order of importance: a run that is cut short has answered the first questions.
+
+Ours at its defaults; rivals at theirs; in-flight rivals tuned per trace; a fixed count in hindsight;
+faults and noise; wrong priors; then every method's cost at 95 % and 99 %, ablations, one setting for all,
+and the factors of the protocol.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from kvis_sim.bench.methods import (
+    ABLATIONS,
+    DEFAULT_RIVALS,
+    FAMILIES,
+    IN_FLIGHT_RIVALS,
+    OURS,
+    Method,
+)
+from kvis_sim.bench.schedule import Question
+from kvis_sim.bench.search import Outcome, Seeds, Sweep, at_setting, cheapest
+from kvis_sim.scenarios.catalogue import SCENARIOS, noise_recipes, variants
+from kvis_sim.scenarios.faults import fault_recipes
+from kvis_sim.scenarios.recipe import DAYS, Kind, Recipe
+
+RHO = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+WRONG_PRIORS = (1.5, 1 / 1.5)
+LEVELS = (0.99, 0.95)
+ONE_SETTING_TARGETS = (4.0, 8.0, 12.0, 16.0, 24.0, 32.0)
+SWEPT_RIVALS = ("hpa-queue", "hpa-kv-queue", "wva-v1", "wva-v2", "aibrix-apa", "knative", "ray", "dynamo")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is run: scenarios by name, seeds, and whether the less important questions are asked."""
+
+    scenarios: tuple[str, ...]
+    seeds: tuple[int, ...]
+    day_seeds: tuple[int, ...]
+    complete: bool = True
+
+    def of(self, recipe: Recipe) -> Seeds:
+        if recipe.kind in DAYS:
+            return Seeds(tuning=self.day_seeds[:1], comparing=self.day_seeds)
+        return Seeds(tuning=self.seeds[:2], comparing=self.seeds)
+
+
+FULL = Size(tuple(recipe.name for recipe in SCENARIOS), tuple(range(10)), tuple(range(10)))
+QUICK = Size(("azure-conv@1500", "square-bursts@1800", "mix-shift@4200"), (0, 1), (0,), complete=False)
+
+Questions = Mapping[str, Question[Outcome]]
+
+
+def questions(size: Size, recipes: Sequence[Recipe]) -> dict[str, Question[Outcome]]:
+    """By name `scenario|what`, first asked first served."""
+    found: dict[str, Question[Outcome]] = {}
+    for stage in (_headline, _robustness, _comparison, _background):
+        found.update(stage(size, recipes))
+    return found
+
+
+def _headline(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Question[Outcome]]]:
+    # Days take longest by far: the other scenarios are answered first.
+    ordered = sorted(recipes, key=lambda recipe: (recipe.kind in DAYS, recipe.kind is not Kind.MIX_SHIFT))
+    for recipe in ordered:
+        seeds = size.of(recipe)
+        yield f"{recipe.name}|ours", at_setting(recipe.name, OURS, seeds.comparing)
+        for rival in DEFAULT_RIVALS:
+            yield f"{recipe.name}|default|{rival.label}", at_setting(recipe.name, rival, seeds.comparing)
+        for sweep in (*in_flight_sweeps(), STATIC):
+            yield f"{recipe.name}|as-ours|{sweep.method.label}", _as_good_as_ours(recipe.name, sweep, seeds)
+        for sweep in in_flight_sweeps():
+            for level in LEVELS:
+                yield _at_level(recipe.name, sweep, level, seeds)
+        yield f"{recipe.name}|level|kvis|0.99", _ours_at(recipe.name, LEVELS[0], seeds)
+
+
+def _robustness(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Question[Outcome]]]:
+    if not size.complete:
+        return
+    for recipe in noise_recipes():
+        yield f"{recipe.name}|ours", at_setting(recipe.name, OURS, size.day_seeds[:1])
+    for recipe in fault_recipes():
+        yield f"{recipe.name}|ours", at_setting(recipe.name, OURS, size.seeds[:5])
+    for recipe in recipes:
+        if recipe.kind in DAYS:
+            continue
+        for factor in WRONG_PRIORS:
+            wrong = OURS.at(prior=factor)
+            yield f"{recipe.name}|prior|{factor:.3g}", at_setting(recipe.name, wrong, size.seeds[:5])
+
+
+def _comparison(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Question[Outcome]]]:
+    if not size.complete:
+        return
+    for recipe in recipes:
+        seeds = size.of(recipe)
+        for level in LEVELS:
+            yield _at_level(recipe.name, STATIC, level, seeds)
+            if recipe.kind in DAYS:
+                continue
+            for name in SWEPT_RIVALS:
+                yield _at_level(
+                    recipe.name, family_sweep(name), level, Seeds(seeds.tuning, seeds.comparing[:5])
+                )
+        yield f"{recipe.name}|level|kvis|0.95", _ours_at(recipe.name, LEVELS[1], seeds)
+        for target in ONE_SETTING_TARGETS:
+            setting = Method("hpa-inflight").at(down=1800.0, target=target)
+            yield f"{recipe.name}|one-setting|{target:g}", at_setting(recipe.name, setting, seeds.tuning)
+
+
+def _background(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Question[Outcome]]]:
+    if not size.complete:
+        return
+    for recipe in recipes:
+        if recipe.kind in DAYS:
+            continue
+        for ablation in ABLATIONS:
+            yield (
+                f"{recipe.name}|ablation|{ablation.label}",
+                at_setting(recipe.name, ablation, size.seeds[:3]),
+            )
+        for name in ("aibrix-kpa", "aibrix-kpa-pods", "hpa-kv-queue", "knative", "ray", "dynamo"):
+            yield f"{recipe.name}|default|{name}", at_setting(recipe.name, Method(name), size.seeds[:3])
+    for variant in variants():
+        seeds = Seeds(size.seeds[:2], size.seeds[:3])
+        yield f"{variant.name}|ours", at_setting(variant.name, OURS, seeds.comparing)
+        sweep = Sweep(IN_FLIGHT_RIVALS[1], "target", FAMILIES["hpa-inflight"].values)
+        yield f"{variant.name}|as-ours|{sweep.method.label}", _as_good_as_ours(variant.name, sweep, seeds)
+
+
+def family_sweep(name: str) -> Sweep:
+    return Sweep(Method(name), FAMILIES[name].axis, FAMILIES[name].values)
+
+
+STATIC = family_sweep("static")
+
+
+def in_flight_sweeps() -> tuple[Sweep, ...]:
+    return tuple(
+        Sweep(method, FAMILIES[method.family].axis, FAMILIES[method.family].values)
+        for method in IN_FLIGHT_RIVALS
+    )
+
+
+def _at_level(scenario: str, sweep: Sweep, level: float, seeds: Seeds) -> tuple[str, Question[Outcome]]:
+    name = f"{scenario}|level|{sweep.method.label}|{level:g}"
+    return name, cheapest(scenario, sweep, level=level, level_name=f"{level:g}", seeds=seeds)
+
+
+def _ours_at(scenario: str, level: float, seeds: Seeds) -> Question[Outcome]:
+    sweep = Sweep(OURS, "rho", RHO)
+    return (yield from cheapest(scenario, sweep, level=level, level_name=f"{level:g}", seeds=seeds))
+
+
+def _as_good_as_ours(scenario: str, sweep: Sweep, seeds: Seeds) -> Question[Outcome]:
+    """The cheapest setting of a rival that attains at least what ours attains at its defaults."""
+    ours = yield from at_setting(scenario, OURS, seeds.comparing)
+    level = fmean(row.attainment for row in ours.rows)
+    return (yield from cheapest(scenario, sweep, level=level, level_name="ours", seeds=seeds))

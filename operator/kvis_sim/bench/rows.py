@@ -1,0 +1,146 @@
+"""One run, flattened to a row, and the folder that keeps rows between invocations.
+
+A row is valid for the sources it was made with: its key holds a fingerprint of the simulator's code and,
+for our own scaler, of the deciding code. Changing a rival's port, the report or a grid leaves all other
+rows alone.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kvis_sim.bench.methods import Method
+from kvis_sim.result import Result
+from kvis_sim.scenarios.catalogue import recipe_named
+
+_OPERATOR = Path(__file__).resolve().parents[2]
+_NOT_SIMULATING = {"bench", "baselines", "scenarios"}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One simulation: a scenario by name, a method, a seed; `variant` names what else differs (fault,
+    router...).
+    """
+
+    scenario: str
+    method: Method
+    seed: int
+
+    def key(self, fingerprints: "Fingerprints") -> str:
+        recipe = repr(recipe_named(self.scenario))
+        parts = [recipe, self.method.label, str(self.seed), *fingerprints.of(self.method)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Rates and times in seconds, cost in replica-hours, tokens as counts. All simulated."""
+
+    scenario: str
+    family: str
+    method: str
+    seed: int
+    offered: int
+    attainment: float
+    replica_hours: float
+    ttft_p50: float | None
+    ttft_p95: float | None
+    ttft_p99: float | None
+    tpot_p50: float | None
+    tpot_p95: float | None
+    tpot_p99: float | None
+    itl_p99: float | None
+    actions: int
+    reversals: int
+    violation_minutes: int
+    hit_rate: float | None
+    preemptions: int
+    preempted_tokens: int
+    unfinished: int
+    lost: int
+    max_alive: int
+    wall_seconds: float
+    extra: dict[str, Any]
+
+
+def row_of(job: Job, result: Result, *, wall_seconds: float, extra: dict[str, Any] | None = None) -> Row:
+    return Row(
+        scenario=job.scenario,
+        family=job.method.family,
+        method=job.method.label,
+        seed=job.seed,
+        offered=result.offered,
+        attainment=result.attainment if result.attainment is not None else 1.0,
+        replica_hours=result.replica_hours,
+        ttft_p50=result.ttft.p50,
+        ttft_p95=result.ttft.p95,
+        ttft_p99=result.ttft.p99,
+        tpot_p50=result.tpot.p50,
+        tpot_p95=result.tpot.p95,
+        tpot_p99=result.tpot.p99,
+        itl_p99=result.inter_token.p99,
+        actions=result.actions,
+        reversals=result.reversals,
+        violation_minutes=result.violation_minutes,
+        hit_rate=result.hit_rate,
+        preemptions=result.preemptions,
+        preempted_tokens=result.preempted_tokens,
+        unfinished=result.unfinished,
+        lost=result.lost,
+        max_alive=result.max_alive,
+        wall_seconds=wall_seconds,
+        extra=extra or {},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprints:
+    simulator: str
+    deciding: str
+    baselines: str
+
+    def of(self, method: Method) -> tuple[str, ...]:
+        return (self.simulator, self.deciding if method.is_ours else self.baselines)
+
+
+def fingerprints() -> Fingerprints:
+    sim = _OPERATOR / "kvis_sim"
+    simulating = [path for path in sim.rglob("*.py") if path.relative_to(sim).parts[0] not in _NOT_SIMULATING]
+    simulating += [sim / "scenarios" / name for name in ("recipe.py", "traffic.py", "machines.py")]
+    deciding = [
+        path
+        for folder in ("signals", "scaling", "tuning")
+        for path in (_OPERATOR / "kvis_operator" / folder).glob("*.py")
+    ]
+    return Fingerprints(_digest(simulating), _digest(deciding), _digest((sim / "baselines").glob("*.py")))
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class RowStore:
+    folder: Path
+    prints: Fingerprints
+
+    def load(self, job: Job) -> Row | None:
+        path = self._path(job)
+        return Row(**json.loads(path.read_text())) if path.exists() else None
+
+    def save(self, job: Job, row: Row) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self._path(job)
+        partial = path.with_suffix(f".{job.seed}.part")
+        partial.write_text(json.dumps(asdict(row)))
+        partial.replace(path)
+
+    def _path(self, job: Job) -> Path:
+        return self.folder / f"{job.key(self.prints)}.json"

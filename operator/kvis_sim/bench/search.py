@@ -1,0 +1,86 @@
+"""Finding each method's cheapest setting that reaches an attainment, and what it then costs on all seeds.
+
+The axis of a family runs from its dearest to its cheapest value; attainment falls along it, apart from
+noise, so a bisection on a few tuning seeds finds the edge. The edge is then confirmed on all seeds,
+stepping back towards the dear end while the mean attainment is short.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from kvis_sim.bench.methods import Method
+from kvis_sim.bench.rows import Job, Row
+from kvis_sim.bench.schedule import Question
+
+STEPS_BACK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    tuning: tuple[int, ...]
+    comparing: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """`method` with `axis` set to each of `values`, dearest first."""
+
+    method: Method
+    axis: str
+    values: tuple[float, ...]
+
+    def at(self, index: int) -> Method:
+        return self.method.at(**{self.axis: self.values[index]})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A method on one scenario over seeds. `reached` says whether the mean attainment is at least `level`."""
+
+    scenario: str
+    method: str
+    family: str
+    rows: tuple[Row, ...]
+    level: float | None = None
+    level_name: str = "default"
+    tried: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # label -> tuning cost, attainment
+
+    @property
+    def attainment(self) -> float:
+        return fmean(row.attainment for row in self.rows)
+
+    @property
+    def replica_hours(self) -> float:
+        return fmean(row.replica_hours for row in self.rows)
+
+    @property
+    def reached(self) -> bool:
+        return self.level is None or self.attainment >= self.level
+
+
+def at_setting(scenario: str, method: Method, seeds: Sequence[int]) -> Question[Outcome]:
+    jobs = [Job(scenario, method, seed) for seed in seeds]
+    rows = yield jobs
+    return Outcome(scenario, method.label, method.family, tuple(rows[job] for job in jobs))
+
+
+def cheapest(
+    scenario: str, sweep: Sweep, *, level: float, level_name: str, seeds: Seeds
+) -> Question[Outcome]:
+    tried: dict[int, tuple[float, float]] = {}
+    low, high = -1, len(sweep.values)
+    while high - low > 1:
+        middle = (low + high) // 2
+        outcome = yield from at_setting(scenario, sweep.at(middle), seeds.tuning)
+        tried[middle] = (outcome.replica_hours, outcome.attainment)
+        low, high = (middle, high) if outcome.attainment >= level else (low, middle)
+    index = low if low >= 0 else max(tried, key=lambda found: tried[found][1])
+    outcome = yield from at_setting(scenario, sweep.at(index), seeds.comparing)
+    for _ in range(STEPS_BACK):
+        if outcome.attainment >= level or index == 0:
+            break
+        index -= 1
+        outcome = yield from at_setting(scenario, sweep.at(index), seeds.comparing)
+    labels = {sweep.at(found).label: values for found, values in sorted(tried.items())}
+    return Outcome(scenario, outcome.method, outcome.family, outcome.rows, level, level_name, labels)
