@@ -26,12 +26,16 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True)
     up = commands.add_parser("up", help="bring a cluster up, or make sure that it is")
     up.add_argument("--control-plane-only", action="store_true", help="no node: pods run on a fake node only")
-    up.add_argument("--no-images", action="store_true", help="do not build the operator's and the runtime's image")
+    up.add_argument(
+        "--no-images", action="store_true", help="do not build the operator's and the runtime's image"
+    )
     up.add_argument("--use-current-cluster", action="store_true", help="take the cluster of KUBECONFIG")
     up.set_defaults(run=_up)
     commands.add_parser("down", help="take it away, with all that it left").set_defaults(run=_down)
     commands.add_parser("status", help="what is up, with pids and logs").set_defaults(run=_status)
-    commands.add_parser("images", help="build the images and give them to the cluster").set_defaults(run=_images)
+    commands.add_parser("images", help="build the images and give them to the cluster").set_defaults(
+        run=_images
+    )
     commands.add_parser("kubeconfig", help="print the path of the kubeconfig").set_defaults(run=_kubeconfig)
     fake = commands.add_parser("fake-node", help="run a node whose pods only pretend to run")
     fake.add_argument("--name", default="fake-0")
@@ -75,7 +79,9 @@ def _kubeconfig(_: argparse.Namespace) -> int:
 
 
 def _fake_node(options: argparse.Namespace) -> int:
-    from .fake_node import run_until_stopped  # needs the Kubernetes client, which the other commands do without
+    from .fake_node import (
+        run_until_stopped,
+    )  # needs the Kubernetes client, which the other commands do without
 
     found = cluster.current()
     if found is None:

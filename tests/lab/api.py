@@ -21,7 +21,9 @@ def get(layout: Layout, path: str) -> Any:
     try:
         context = ssl.create_default_context(cafile=str(layout.pki / "ca.crt"))
         context.load_cert_chain(layout.pki / "admin.crt", layout.pki / "admin.key")
-        connection = http.client.HTTPSConnection("127.0.0.1", API_PORT, timeout=TIMEOUT_SECONDS, context=context)
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", API_PORT, timeout=TIMEOUT_SECONDS, context=context
+        )
         try:
             connection.request("GET", path)
             answer = connection.getresponse()

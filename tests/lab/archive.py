@@ -34,10 +34,14 @@ def find_manifest(index: dict[str, Any], reference: str) -> dict[str, Any]:
         if descriptor.get("annotations", {}).get("org.opencontainers.image.ref.name") == reference:
             found: dict[str, Any] = descriptor
             return found
-    raise LabError(f"image {reference} is not in the exported layout; remove the cache's oci folder and try again")
+    raise LabError(
+        f"image {reference} is not in the exported layout; remove the cache's oci folder and try again"
+    )
 
 
-def blobs_to_send(descriptor: dict[str, Any], manifest: dict[str, Any], present: Collection[str]) -> list[str]:
+def blobs_to_send(
+    descriptor: dict[str, Any], manifest: dict[str, Any], present: Collection[str]
+) -> list[str]:
     """Digests in the order in which they are sent: always the manifest and the configuration, then missing layers."""
     layers = [layer["digest"] for layer in manifest["layers"] if layer["digest"] not in present]
     return list(dict.fromkeys([descriptor["digest"], manifest["config"]["digest"], *layers]))

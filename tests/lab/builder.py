@@ -61,13 +61,17 @@ def has_image(layout: Layout, reference: str) -> bool:
 
 def remove_image(layout: Layout, reference: str) -> None:
     """Take the name away; layers that other images need stay."""
-    subprocess.run(_buildah(layout, "rmi", reference), env=_environment(layout), capture_output=True, check=False)
+    subprocess.run(
+        _buildah(layout, "rmi", reference), env=_environment(layout), capture_output=True, check=False
+    )
 
 
 def export(layout: Layout, reference: str) -> Path:
     """Write an image's missing blobs, not compressed, into the folder that all images share; gives the folder."""
     folder = layout.cache / "oci"
-    command = _buildah(layout, "push", "--quiet", "--disable-compression", reference, f"oci:{folder}:{reference}")
+    command = _buildah(
+        layout, "push", "--quiet", "--disable-compression", reference, f"oci:{folder}:{reference}"
+    )
     run_logged(layout, f"export-{_short(reference)}", command)
     return folder
 

@@ -64,7 +64,9 @@ def unmount_below(folders: Sequence[Path]) -> None:
 
 def cgroups_of_lab() -> list[Path]:
     """The lab's cgroup in every hierarchy, deepest first within each."""
-    roots = [folder / CGROUP for folder in (CGROUP_ROOT, *_folders(CGROUP_ROOT)) if (folder / CGROUP).is_dir()]
+    roots = [
+        folder / CGROUP for folder in (CGROUP_ROOT, *_folders(CGROUP_ROOT)) if (folder / CGROUP).is_dir()
+    ]
     found: list[Path] = []
     for root in roots:
         below = [Path(folder) for folder, _, _ in os.walk(root)]
@@ -85,7 +87,9 @@ def _end_containers() -> None:
         for pid in pids:
             _kill(pid)
         if time.monotonic() > deadline:
-            raise StepFailed("end containers", f"processes {sorted(pids)} do not end; see `ps -o pid,stat,cmd`")
+            raise StepFailed(
+                "end containers", f"processes {sorted(pids)} do not end; see `ps -o pid,stat,cmd`"
+            )
         time.sleep(0.05)
 
 

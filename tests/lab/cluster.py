@@ -111,7 +111,9 @@ def status() -> list[str]:
     lines += [f"image of the {role}: {reference}" for role, reference in cluster.images.items()]
     for name in processes.names(layout):
         pid = processes.pid_of(layout, name)
-        lines.append(f"{name}: {f'pid {pid}' if pid else 'not running'}, log {processes.log_of(layout, name)}")
+        lines.append(
+            f"{name}: {f'pid {pid}' if pid else 'not running'}, log {processes.log_of(layout, name)}"
+        )
     if cluster.source is Source.LAB:
         lines.append(f"node {NODE_NAME}: {'Ready' if api.is_node_ready(layout, NODE_NAME) else 'not Ready'}")
     return lines

@@ -21,7 +21,9 @@ def command(*words: str) -> list[str]:
 
 def ctr(*words: str) -> str:
     """Run ctr and give its output. Raises LabError with what it said when it failed."""
-    done = subprocess.run(command(*words), capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False)
+    done = subprocess.run(
+        command(*words), capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+    )
     if done.returncode != 0:
         raise LabError(f"`ctr {' '.join(words)}` failed: {done.stderr.strip()}")
     return done.stdout
@@ -40,7 +42,9 @@ def contents() -> set[str]:
 def import_image(folder: Path, reference: str) -> None:
     """Give containerd an image of an OCI layout folder and unpack it."""
     argv = command("images", "import", "-")
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as importer:
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as importer:
         assert importer.stdin is not None and importer.stdout is not None, "both were asked for"
         try:
             with importer.stdin as stream:

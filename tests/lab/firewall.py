@@ -54,4 +54,7 @@ def _jumps_from_elsewhere(line: str) -> bool:
     words = line.split()
     if len(words) < 2 or words[0] != "-A" or words[1].startswith(PREFIXES):
         return False
-    return any(flag in ("-j", "-g") and target.startswith(PREFIXES) for flag, target in zip(words, words[1:], strict=False))
+    return any(
+        flag in ("-j", "-g") and target.startswith(PREFIXES)
+        for flag, target in zip(words, words[1:], strict=False)
+    )

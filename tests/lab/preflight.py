@@ -61,7 +61,9 @@ def node_lacks(layout: Layout, *, images_built: bool) -> list[str]:
     if os.geteuid() != 0:
         lacks.append("root: a node mounts and makes networks; run as root, or start Docker and install kind")
     if not is_debian():
-        lacks.append("Debian or Ubuntu: the node's packages come from apt; elsewhere start Docker and install kind")
+        lacks.append(
+            "Debian or Ubuntu: the node's packages come from apt; elsewhere start Docker and install kind"
+        )
     if "overlay" not in Path("/proc/filesystems").read_text():
         lacks.append("overlayfs: the kernel does not list it in /proc/filesystems; run `modprobe overlay`")
     return lacks + ([] if images_built else disk_lacks(layout.cache, NODE_GIB))
@@ -133,7 +135,11 @@ def disk_lacks(folder: Path, gib: int) -> list[str]:
 
 def busy_ports(ports: Sequence[int]) -> list[str]:
     """Ports that somebody else listens on."""
-    return [f"port {port}: in use; end its owner (`ss -ltnp 'sport = :{port}'`)" for port in ports if _is_busy(port)]
+    return [
+        f"port {port}: in use; end its owner (`ss -ltnp 'sport = :{port}'`)"
+        for port in ports
+        if _is_busy(port)
+    ]
 
 
 def _is_busy(port: int) -> bool:

@@ -73,10 +73,14 @@ def choose(machine: Machine, *, node: bool = True) -> Choice:
     passed_over += [f"lab: {lack}" for lack in lab_lacks]
     if not machine.control_plane_lacks:
         return Choice(Source.CONTROL_PLANE, None, tuple(passed_over))
-    raise LabError("no cluster can be had on this machine:\n" + "\n".join(f"  - {line}" for line in passed_over))
+    raise LabError(
+        "no cluster can be had on this machine:\n" + "\n".join(f"  - {line}" for line in passed_over)
+    )
 
 
-def look(layout: Layout, *, environment: Mapping[str, str] | None = None, use_current: bool = False) -> Machine:
+def look(
+    layout: Layout, *, environment: Mapping[str, str] | None = None, use_current: bool = False
+) -> Machine:
     """Gather the facts about this machine."""
     environment = os.environ if environment is None else environment
     builds = [build for build in binaries.needed(node=True) if not binaries.is_built(layout, build)]
@@ -117,7 +121,9 @@ def engine() -> str | None:
 
 def _answers(name: str) -> bool:
     try:
-        done = subprocess.run([name, "info"], capture_output=True, timeout=ENGINE_TIMEOUT_SECONDS, check=False)
+        done = subprocess.run(
+            [name, "info"], capture_output=True, timeout=ENGINE_TIMEOUT_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
         return False
     return done.returncode == 0
