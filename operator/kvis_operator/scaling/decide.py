@@ -66,7 +66,7 @@ def _wanted(facts: Situation, known: Knowledge, state: ScalerState) -> tuple[Ver
 
 
 def _hold_blind(facts: Situation) -> Verdict:
-    if facts.obs.ready == 0 and facts.pending:
+    if facts.ready == 0 and facts.pending:
         return Verdict(facts.current, Reason.HOLD_PENDING)
     seen_before = any(pod.sample_age_seconds is not None for pod in facts.obs.pods)
     return Verdict(facts.current, Reason.HOLD_METRICS_STALE if seen_before else Reason.HOLD_NO_DATA)
@@ -131,8 +131,8 @@ def _numbers(facts: Situation, known: Knowledge, state: ScalerState) -> dict[str
         "rho_down": known.rho_down,
         "memory_seconds": state.flap.memory(known.memory_seconds, known.memory_seconds * state.flap.factor),
         "start_seconds": facts.start_seconds,
-        "ready": facts.obs.ready,
-        "fresh": facts.obs.fresh_ready,
+        "ready": facts.ready,
+        "fresh": facts.fresh_ready,
         "step_a": known.step.a,
         "step_p": known.step.p,
         "step_d": known.step.d,
@@ -165,7 +165,7 @@ def _conditions(facts: Situation, known: Knowledge, state: ScalerState, verdict:
         SLO_INFEASIBLE: infeasible or missed_at_most,
         SIGNAL_IMPLAUSIBLE: bool(kinds & faults.IMPLAUSIBLE),
         METRICS_DEGRADED: bool(kinds & faults.DEGRADED),
-        METRICS_STALE: facts.blind and bool(facts.obs.ready),
+        METRICS_STALE: facts.blind and facts.ready > 0,
         FLAP_GUARD: state.flap.factor > 1,
         BUDGET_REACHED: verdict.replicas > facts.upper and facts.upper < facts.spec.max_replicas,
         REPLICAS_STUCK: facts.stuck,

@@ -37,9 +37,9 @@ class DemandRing:
         return DemandRing(width, first, tuple(values))
 
     def _window(self, memory: float, now: float) -> tuple[float | None, ...]:
-        """The buckets of the last `memory` seconds, the current one included."""
+        """The buckets of the last `memory` seconds, whole: the current one and the one half forgotten included."""
         last = math.floor(now / self.width)
-        count = max(1, math.ceil(memory / self.width))
+        count = 1 + math.ceil(memory / self.width)
         indices = range(last - count + 1 - self.first, last + 1 - self.first)
         return tuple(self.values[i] if 0 <= i < len(self.values) else None for i in indices)
 

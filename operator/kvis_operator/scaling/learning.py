@@ -55,7 +55,7 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
     margin = state.guard.margin + (DISTRUST_MARGIN if fit.distrusted(now) else 0.0)
     rho_up, rho_down = _reduced(spec.rho_up, margin), _reduced(spec.rho_down, margin)
     wanted, best = _need(spec, obs, replica, mix, rho_up, rho_down)
-    busy = _busy_share(obs, best)
+    busy = _busy_share(facts, best)
     seen = symptoms(obs, ttft_slo=spec.ttft_slo_seconds, tpot_slo=spec.tpot_slo_seconds, busy_share=busy)
     memory = memory_seconds(spec, facts.start_seconds)
     learned = replace(state, fit=fit, mix=mix, flap=state.flap.eased(now=now))
@@ -122,10 +122,12 @@ def _need(
     return replace(ahead, down=wanted.down), best
 
 
-def _busy_share(obs: Observation, best: Capacity | None) -> float | None:
-    if obs.rate_60s is None or best is None or not best.feasible or not obs.ready:
+def _busy_share(facts: Situation, best: Capacity | None) -> float | None:
+    """Load over what the ready replicas carry at most."""
+    rate = facts.obs.rate_60s
+    if rate is None or best is None or not best.feasible or not facts.ready:
         return None
-    return obs.rate_60s / (obs.ready * best.rate)
+    return rate / (facts.ready * best.rate)
 
 
 def _reduced(rho: float, margin: float) -> float:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter, is_
 from statistics import median
 from typing import Final
 
@@ -22,14 +23,9 @@ _MEASURED: Final = tuple(
     f.name for f in fields(Observation) if f.name not in {"at", "pods", "faults", "model_names"}
 )
 _POD_MEASURED: Final = (
-    "running",
-    "waiting",
-    "kv_usage",
-    "kv_capacity_tokens",
-    "hit_rate",
-    "hit_queries",
-    "load_seconds",
-)
+    "age_seconds", "running", "waiting", "kv_usage", "kv_capacity_tokens", "hit_rate", "hit_queries", "load_seconds",
+)  # fmt: skip
+_POD_READ: Final = attrgetter(*_POD_MEASURED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +39,8 @@ class Situation:
     pending: bool  # replicas asked for that do not serve yet and may still be expected to
     stuck: bool  # some have been awaited for too long
     start_seconds: float
+    ready: int
+    fresh_ready: int  # ready pods with a fresh sample
 
     @property
     def lower(self) -> int:
@@ -58,14 +56,13 @@ class Situation:
     @property
     def blind(self) -> bool:
         """Fewer than half of the ready pods have a fresh sample, or there is nothing to look at."""
-        ready = self.obs.ready
-        return ready == 0 or self.obs.fresh_ready < math.ceil(ready / 2)
+        return self.ready == 0 or self.fresh_ready < math.ceil(self.ready / 2)
 
     @property
     def trusted(self) -> bool:
         """Every ready pod was seen and no signal is in doubt: without it nothing may shrink."""
         doubts = {faults.kind(fault) for fault in self.obs.faults} - HARMLESS
-        return not self.blind and not doubts and self.obs.fresh_ready == self.obs.ready
+        return not self.blind and not doubts and self.fresh_ready == self.ready
 
 
 def situation(spec: ScalingSpec, obs: Observation, state: ScalerState, now: float) -> Situation:
@@ -76,7 +73,7 @@ def situation(spec: ScalingSpec, obs: Observation, state: ScalerState, now: floa
     if current is None:
         current = sum(pod.phase is not PodPhase.DRAINING for pod in clean.pods)
     pending, stuck = _pending(clean, current, start_seconds, state.up_at, now)
-    return Situation(spec, clean, now, current, pending, stuck, start_seconds)
+    return Situation(spec, clean, now, current, pending, stuck, start_seconds, clean.ready, clean.fresh_ready)
 
 
 def sanitized(obs: Observation) -> Observation:
@@ -85,17 +82,20 @@ def sanitized(obs: Observation) -> Observation:
     if obs.hit_rate is not None and obs.hit_rate > 1:
         bad["hit_rate"] = None
     pods = tuple(_sanitized_pod(pod) for pod in obs.pods)
-    if not bad and pods == obs.pods:
+    if not bad and all(map(is_, pods, obs.pods)):
         return obs
     doubts = frozenset(f"{faults.NOT_FINITE}:{name}" for name in bad)
     return replace(obs, pods=pods, faults=obs.faults | doubts, **bad)  # type: ignore[arg-type]
 
 
 def _sanitized_pod(pod: PodSignals) -> PodSignals:
-    bad = {name: None for name in _POD_MEASURED if _impossible(getattr(pod, name))}
-    if not math.isfinite(pod.age_seconds):
-        pod = replace(pod, age_seconds=0.0)
-    return replace(pod, **bad) if bad else pod  # type: ignore[arg-type]
+    readings = _POD_READ(pod)
+    if all(reading is None or 0 <= reading < math.inf for reading in readings):
+        return pod
+    bad = {name: None for name, reading in zip(_POD_MEASURED, readings, strict=True) if _impossible(reading)}
+    if "age_seconds" in bad:
+        return replace(pod, **(bad | {"age_seconds": 0.0}))  # type: ignore[arg-type]
+    return replace(pod, **bad)  # type: ignore[arg-type]
 
 
 def _impossible(value: float | None) -> bool:

@@ -6,7 +6,7 @@ shrinks until one full memory has been observed again. Growing needs no memory.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from kvis_operator.scaling.capacity import Mix
@@ -36,6 +36,19 @@ class ScalerState:
     def initial(cls, desired: int | None = None) -> Self:
         """Nothing remembered, with the replicas that are wanted at the moment if known."""
         return cls(desired=desired)
+
+    def following(self, replicas: int) -> Self:
+        """With the replicas that somebody else set, or that were kept although others were recommended.
+
+        Nothing changes when they are the ones decided here. Otherwise the cooldowns of moves that never happened go too;
+        the demand memory stays.
+        """
+        if replicas == self.desired:
+            return self
+        return replace(
+            self, desired=replicas, up_at=None, down_at=None, step_at=None, step_base=None, flap=FlapGuard(),
+            guard=replace(self.guard, quiet_until=None),
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """Only JSON types; fields at their defaults are left out."""

@@ -10,7 +10,9 @@ used and `distrusted` asks the caller for a wider margin.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
+from operator import mul
 from statistics import median
 from typing import Final
 
@@ -18,14 +20,15 @@ from kvis_operator.scaling.spec import StepTime
 from kvis_operator.signals.observation import StepWindow
 
 FORGETTING: Final = 0.995  # per tick: a memory of about 200 ticks
-RIDGE: Final = 1.0  # the prior weighs as much as this many ticks
+RIDGE: Final = 0.1  # the prior weighs as much as a tenth of a tick in which one term makes up the whole step
 CLAMP: Final = (0.3, 3.0)  # x prior
 FULL_WEIGHT_STEPS: Final = 50.0  # an interval with fewer steps counts proportionally less
 FEWEST_STEPS: Final = 5.0
 RESIDUAL_MEMORY: Final = 0.9
 RESIDUAL_LIMIT: Final = 0.25
 RESIDUAL_PATIENCE_SECONDS: Final = 1800.0
-SWEEPS: Final = 40  # of coordinate descent; four variables settle in far fewer
+SWEEPS: Final = 100  # of coordinate descent; four variables settle in far fewer
+SETTLED: Final = 1e-6
 
 _Vector = tuple[float, float, float, float]
 
@@ -79,19 +82,7 @@ class StepFit:
 
     def coefficients(self, prior: StepTime) -> StepTime:
         """The fit, each coefficient within `CLAMP` x prior. Equals the prior before any tick."""
-        scale = (prior.a, prior.p, prior.d, prior.c)
-        matrix = _matrix(self.moments, scale)
-        goal = [b * s + RIDGE for b, s in zip(self.targets, scale, strict=True)]
-        factors = [1.0] * 4
-        for _ in range(SWEEPS):
-            before = list(factors)
-            for i in range(4):
-                rest = sum(matrix[i][j] * factors[j] for j in range(4) if j != i)
-                factors[i] = min(CLAMP[1], max(CLAMP[0], (goal[i] - rest) / matrix[i][i]))
-            if max(abs(new - old) for new, old in zip(factors, before, strict=True)) < 1e-9:
-                break
-        a, p, d, c = (f * s for f, s in zip(factors, scale, strict=True))
-        return StepTime(a=a, p=p, d=d, c=c)
+        return StepTime(*_solved(self.moments, self.targets, prior.terms))
 
     def distrusted(self, now: float) -> bool:
         """Whether the fit has explained the steps badly for half an hour."""
@@ -113,6 +104,18 @@ def _features(window: StepWindow) -> _Vector:
     return (1.0, window.prefill_tokens, window.running, window.kv_tokens)
 
 
+@lru_cache(maxsize=4096)  # asked for once per tick and service, and once more by the next tick's residual
+def _solved(moments: tuple[float, ...], targets: _Vector, prior: _Vector) -> _Vector:
+    """The regression in units of the prior, solved exactly, or within the clamp where that binds."""
+    matrix = _matrix(moments, prior)
+    goal = [b * s + RIDGE for b, s in zip(targets, prior, strict=True)]
+    factors = _eliminated(matrix, goal)
+    if not all(CLAMP[0] <= factor <= CLAMP[1] for factor in factors):
+        factors = _descended(matrix, goal, factors)
+    a, p, d, c = (f * s for f, s in zip(factors, prior, strict=True))
+    return a, p, d, c
+
+
 def _matrix(moments: Sequence[float], scale: _Vector) -> list[list[float]]:
     matrix = [[0.0] * 4 for _ in range(4)]
     starts = (0, 4, 7, 9, 10)
@@ -121,6 +124,37 @@ def _matrix(moments: Sequence[float], scale: _Vector) -> list[list[float]]:
             matrix[i][j] = matrix[j][i] = moment * scale[i] * scale[j]
         matrix[i][i] += RIDGE
     return matrix
+
+
+def _eliminated(matrix: Sequence[Sequence[float]], goal: Sequence[float]) -> list[float]:
+    """Gaussian elimination; the ridge keeps the matrix positive definite, so no pivoting is needed."""
+    rows = [[*row, g] for row, g in zip(matrix, goal, strict=True)]
+    for i in range(4):
+        for j in range(i + 1, 4):
+            share = rows[j][i] / rows[i][i]
+            rows[j] = [x - share * y for x, y in zip(rows[j], rows[i], strict=True)]
+    factors = [0.0] * 4
+    for i in reversed(range(4)):
+        known = sum(rows[i][j] * factors[j] for j in range(i + 1, 4))
+        factors[i] = (rows[i][4] - known) / rows[i][i]
+    return factors
+
+
+def _descended(
+    matrix: Sequence[Sequence[float]], goal: Sequence[float], start: Sequence[float]
+) -> list[float]:
+    """Coordinate descent within the clamp; convex, so it ends at the best point of the box."""
+    factors = [min(CLAMP[1], max(CLAMP[0], factor)) for factor in start]
+    for _ in range(SWEEPS):
+        moved = 0.0
+        for i, row in enumerate(matrix):
+            step = (goal[i] - sum(map(mul, row, factors))) / row[i]
+            wanted = min(CLAMP[1], max(CLAMP[0], factors[i] + step))
+            moved = max(moved, abs(wanted - factors[i]))
+            factors[i] = wanted
+        if moved < SETTLED:
+            break
+    return factors
 
 
 def _error(step: StepTime, windows: Sequence[StepWindow]) -> float:

@@ -14,8 +14,10 @@ _ORDER = {PodPhase.FAILED: 0, PodPhase.PENDING: 1, PodPhase.READY: 2}
 
 def victims(pods: Sequence[PodSignals], count: int) -> tuple[str, ...]:
     """Names of the `count` pods to stop, first first."""
+    if count <= 0:
+        return ()
     candidates = sorted((pod for pod in pods if pod.phase is not PodPhase.DRAINING), key=_cost)
-    return tuple(pod.name for pod in candidates[: max(0, count)])
+    return tuple(pod.name for pod in candidates[:count])
 
 
 def _cost(pod: PodSignals) -> tuple[int, bool, float, float, float, str]:

@@ -1,0 +1,105 @@
+from typing import Any
+
+import pytest
+from kvis_operator.scaling.capacity import Capacity, Mix
+from kvis_operator.scaling.decision import Reason
+from kvis_operator.scaling.need import Load, Need, memory_need, need, whole
+
+MIX = Mix(1155.0, 211.0, 0.3)
+CAPACITY = Capacity(93, 256, 4.907, 0.08982, 0.0267, feasible=True)
+INFEASIBLE = Capacity(0, 256, 0.0, 0.2, 0.2, feasible=False)
+
+
+def needed(*, cap: Capacity | None = CAPACITY, mix: Mix | None = MIX, **load: Any) -> Need:
+    defaults: dict[str, Any] = {
+        "rate_15s": load.get("rate_60s", 20.0),
+        "rate_60s": 20.0,
+        "waiting": 0.0,
+        "kv_tokens": 0.0,
+        "tick_seconds": 15.0,
+        "prefill_seconds_per_token": 0.000094,
+    }
+    return need(Load(**(defaults | load)), mix, cap, 480_000.0, rho_up=0.85, rho_down=0.75)
+
+
+def test_worked_example_grows_to_five_and_shrinks_no_lower_than_six():
+    wanted = needed(rate_60s=20.0)
+    assert (wanted.up, wanted.reason) == (5, Reason.CAPACITY)
+    assert wanted.down == pytest.approx(5.434, rel=1e-3)
+    assert whole(wanted.down) == 6
+
+
+def test_memory_asks_for_more_than_compute():
+    wanted = needed(rate_60s=4.0, kv_tokens=1_000_000.0)
+    assert (wanted.up, wanted.memory, wanted.reason) == (3, 3, Reason.MEMORY)
+    assert wanted.down == pytest.approx(1_000_000 / (0.75 * 480_000))
+
+
+def test_waiting_requests_pledge_memory():
+    assert needed(rate_60s=1.0, kv_tokens=400_000.0, waiting=100.0).memory == 2
+
+
+def test_a_queue_asks_for_replicas_that_clear_it_in_a_minute():
+    wanted = needed(rate_60s=20.0, waiting=1000.0, kv_tokens=None)
+    assert wanted.backlog == pytest.approx(1000 * 808.5 * 0.000094 / 60)
+    assert (wanted.up, wanted.reason) == (6, Reason.BACKLOG)
+
+
+def test_a_short_queue_is_not_worth_a_start():
+    assert needed(rate_60s=20.0, waiting=230.0, kv_tokens=None).up == 5
+
+
+def test_a_burst_counts_halfway():
+    wanted = needed(rate_15s=40.0, rate_60s=20.0)
+    assert wanted.rate == 30.0
+    assert (wanted.up, wanted.reason) == (8, Reason.BURST)
+
+
+def test_a_rise_within_half_is_no_burst():
+    assert needed(rate_15s=30.0, rate_60s=20.0).rate == 20.0
+
+
+def test_counting_noise_of_a_slow_service_is_no_burst():
+    assert needed(rate_15s=0.5, rate_60s=0.2).rate == 0.2
+    assert needed(rate_15s=0.6, rate_60s=0.2).rate == pytest.approx(0.4)
+
+
+def test_no_requests_need_nothing_whatever_the_shape():
+    wanted = needed(rate_60s=0.0, cap=None, mix=None)
+    assert (wanted.up, wanted.down) == (0, 0.0)
+
+
+@pytest.mark.parametrize("cap", [None, INFEASIBLE])
+def test_an_unknown_capacity_never_allows_shrinking(cap):
+    wanted = needed(cap=cap, kv_tokens=900_000.0)
+    assert wanted.down is None
+    assert (wanted.up, wanted.reason) == (3, Reason.MEMORY)
+
+
+def test_unknown_memory_never_allows_shrinking():
+    wanted = needed(kv_tokens=None)
+    assert (wanted.down, wanted.memory, wanted.up) == (None, None, 5)
+
+
+def test_nothing_known_needs_nothing_known():
+    wanted = needed(rate_60s=None, kv_tokens=None)
+    assert (wanted.up, wanted.down, wanted.rate) == (None, None, None)
+
+
+def test_an_unknown_last_tick_leaves_the_minute():
+    assert needed(rate_15s=None).rate == 20.0
+
+
+def test_an_unknown_queue_pledges_nothing():
+    wanted = needed(waiting=None, kv_tokens=400_000.0)
+    assert (wanted.backlog, wanted.memory) == (None, 1)
+
+
+@pytest.mark.parametrize(("replicas", "count"), [(0.0, 0), (2.0, 2), (2.0000000001, 2), (2.01, 3), (1e300, 1_000_000)])
+def test_whole_replicas(replicas, count):
+    assert whole(replicas) == count
+
+
+def test_memory_need_at_another_fill():
+    assert memory_need(4 * 0.9 * 480_000, 480_000.0, 0.5) == 8
+    assert memory_need(None, 480_000.0, 0.5) is None
