@@ -68,7 +68,7 @@ def schema() -> dict[str, Any]:
             "spec": structural(Spec) | {"description": "What is wanted."},
             "status": structural(Status) | {"description": "What KVIS saw, planned and decided."},
         },
-        **rules((f"self.metadata.name.matches('{NAME_PATTERN}')", NAME_MESSAGE)),
+        **rules((f"self.metadata.name.matches(r'{NAME_PATTERN}')", NAME_MESSAGE)),
     }
 
 

@@ -40,7 +40,7 @@ def _seconds(low: float, high: float, message: str) -> BeforeValidator:
 
 def _duration_schema(low: str, high: str, message: str) -> WithJsonSchema:
     # The pattern guards the rule: duration() on any other text would fail with a message of its own.
-    guard = f"!self.matches('{duration.PATTERN}')"
+    guard = f"!self.matches(r'{duration.PATTERN}')"
     rule = f"{guard} || (duration(self) >= duration('{low}') && duration(self) <= duration('{high}'))"
     return WithJsonSchema(
         {"type": "string", "maxLength": 32, "pattern": duration.PATTERN, **rules((rule, message))}

@@ -49,7 +49,7 @@ class ModelSource(Model):
             "pvc://<claim>/<path> for a directory on a PersistentVolumeClaim of the same namespace.",
             max_length=512,
             pattern=_URI_PATTERN,
-            json_schema_extra=rules((f"self.matches('{_URI_FORM}')", _URI_MESSAGE)),
+            json_schema_extra=rules((f"self.matches(r'{_URI_FORM}')", _URI_MESSAGE)),
         ),
         AfterValidator(_plain_uri),
     ]
