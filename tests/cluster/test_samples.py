@@ -1,4 +1,4 @@
-"""The real API server judges the definition and the samples: what it takes, what it refuses, in which words."""
+"""The real API server judges definition and samples: what it takes, what it refuses, in what words."""
 
 import json
 import pathlib
