@@ -262,7 +262,7 @@ class Replica:
             context, blocks = sequence.context, sequence.blocks
             # The last prompt token is computed even if its block is here: its logits are needed.
             hits = min(kv.cached_prefix(blocks), (context - 1) // kv.block_size) if blocks else 0
-            if not kv.admit(context, blocks, hits, self.step):
+            if not kv.admit(context, blocks, self.step):
                 return
             waiting.popleft()
             cached = hits * kv.block_size

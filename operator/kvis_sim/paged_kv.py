@@ -156,26 +156,23 @@ class PagedKV:
 
     # Life of a sequence
 
-    def admit(self, length: int, blocks: tuple[int, ...], hits: int, step: int) -> bool:
-        """Takes all blocks of a prompt of `length` tokens, the first `hits` of `blocks` being here; False:
-        no room.
-        """
+    def admit(self, length: int, blocks: tuple[int, ...], step: int) -> bool:
+        """Takes all blocks of a prompt of `length` tokens, those already here shared; False: there is no room."""
         needed = -(-length // self.block_size)
-        if blocks:
-            idle, references = self._idle, self._references
-            pinned = sum(1 for b in blocks[:hits] if not references[b]) if idle else 0
-            new = needed - hits + pinned
-        else:
-            new = needed
         anonymous = self.anonymous(step)
-        if anonymous + len(self._references) - len(self._idle) + new > self.total_blocks:
+        room = self.total_blocks - anonymous - len(self._references) + len(self._idle)
+        if needed > room and needed - self._in_use_of(blocks) > room:
             return False
         self._fixed += needed - len(blocks)
         if blocks:
             self._pin(blocks)
-        if self._references:
+        if self._idle:
             self._evict_surplus(anonymous + needed - len(blocks))
         return True
+
+    def _in_use_of(self, blocks: tuple[int, ...]) -> int:
+        references = self._references
+        return sum(1 for block in blocks if references.get(block))
 
     def start_growing(self, length: int, known: int, step: int) -> None:
         """The prompt is computed: from now on the sequence grows by a token a step."""

@@ -4,6 +4,7 @@ A router sees the pods that take new requests, in order of age. `precise` index 
 here; real ones lag by a scrape or an event.
 """
 
+import math
 import random
 from bisect import bisect_right, insort
 from collections.abc import Sequence
@@ -99,7 +100,7 @@ class ConsistentHash:
 
     def choose(self, request: Request) -> int:
         loads = list(map(_in_flight, self._replicas))
-        bound = LOAD_FACTOR * (sum(loads) + 1) / len(loads)
+        bound = math.ceil(LOAD_FACTOR * (sum(loads) + 1) / len(loads))
         ring = self._ring
         start = bisect_right(ring, (self._key(request), len(loads)))
         for step in range(len(ring)):
