@@ -1,7 +1,7 @@
 """Fixtures of the tests that need a real API server.
 
-The cluster is the one that `make lab` left up, or is brought up here. When the machine can have none, every test is
-skipped with the one reason that says what to install; `.ci/run` counts such skips as a failure.
+The cluster is the one that `make lab` left up, or is brought up here. When the machine can have none, every
+test is skipped with the one reason that says what to install; `.ci/run` counts such skips as a failure.
 """
 
 from __future__ import annotations

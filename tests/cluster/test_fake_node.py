@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
@@ -38,14 +39,18 @@ def a_deployment(node: FakeNode, *, replicas: int) -> dict[str, Any]:
     }
 
 
-async def ready_replicas(kube: client.ApiClient, namespace: str, wanted: int) -> None:
-    apps = client.AppsV1Api(kube)
+async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(20):
-        while True:
-            found = await apps.read_namespaced_deployment("fake", namespace)
-            if (found.status.ready_replicas or 0) == wanted and found.status.replicas == wanted:
-                return
+        while not await condition():  # noqa: ASYNC110 - the API server signals nothing here
             await asyncio.sleep(0.1)
+
+
+async def ready_replicas(kube: client.ApiClient, namespace: str, wanted: int) -> None:
+    async def as_wanted() -> bool:
+        found = await client.AppsV1Api(kube).read_namespaced_deployment("fake", namespace)
+        return (found.status.ready_replicas or 0) == wanted and found.status.replicas == wanted
+
+    await eventually(as_wanted)
 
 
 async def test_pods_become_ready_and_answer(
@@ -68,11 +73,12 @@ async def test_a_deleted_pod_goes_after_its_delay_and_is_replaced(
     await ready_replicas(kube, namespace, 1)
     first = next(iter(fake_node.pods))
     await client.CoreV1Api(kube).delete_namespaced_pod(first, namespace)
-    async with asyncio.timeout(20):
-        while first in fake_node.pods:
-            await asyncio.sleep(0.1)
+
+    async def is_gone() -> bool:
+        return first not in fake_node.pods
+
+    await eventually(is_gone)
     await ready_replicas(kube, namespace, 1)
-    assert first not in fake_node.pods
 
 
 async def test_a_pod_that_dies_stops_being_ready(
@@ -82,6 +88,9 @@ async def test_a_pod_that_dies_stops_being_ready(
     await apps.create_namespaced_deployment(namespace, a_deployment(fake_node, replicas=1))
     await ready_replicas(kube, namespace, 1)
     next(iter(fake_node.pods.values())).behaviour = Behaviour(dies_after=0.0)
-    async with asyncio.timeout(20):
-        while (await apps.read_namespaced_deployment("fake", namespace)).status.ready_replicas:
-            await asyncio.sleep(0.1)
+
+    async def is_unready() -> bool:
+        found = await apps.read_namespaced_deployment("fake", namespace)
+        return not found.status.ready_replicas
+
+    await eventually(is_unready)

@@ -1,4 +1,4 @@
-"""A few plain calls to the lab's API server, as the administrator. Everything else uses a Kubernetes client."""
+"""A few plain calls to the lab's API server, as the administrator; the rest uses a Kubernetes client."""
 
 from __future__ import annotations
 

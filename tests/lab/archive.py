@@ -1,7 +1,7 @@
 """From a folder of OCI images to a stream that containerd imports, without the blobs that it already has.
 
-A layer of gigabytes is thus carried once, and a change of code costs only its own small layers. The stream is an
-OCI image layout in a tar: `oci-layout`, `index.json` and `blobs/`.
+A layer of gigabytes is thus carried once, and a change of code costs only its own small layers. The stream
+is an OCI image layout in a tar: `oci-layout`, `index.json` and `blobs/`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def find_manifest(index: dict[str, Any], reference: str) -> dict[str, Any]:
 def blobs_to_send(
     descriptor: dict[str, Any], manifest: dict[str, Any], present: Collection[str]
 ) -> list[str]:
-    """Digests in the order in which they are sent: always the manifest and the configuration, then missing layers."""
+    """Digests in the order of sending: always the manifest and the configuration, then missing layers."""
     layers = [layer["digest"] for layer in manifest["layers"] if layer["digest"] not in present]
     return list(dict.fromkeys([descriptor["digest"], manifest["config"]["digest"], *layers]))
 

@@ -1,8 +1,8 @@
 """Kubernetes, etcd and Helm, built from Go modules that the committed go.mod and go.sum pin.
 
-Each module folder under `go/` is one build; its binaries are kept in the cache under the version that the go.mod
-asks for, so that a second lab starts in seconds and a changed version is built anew. `kubectl` is built only on a
-machine that has none.
+Each module folder under `go/` is one build; its binaries are kept in the cache under the version that the
+go.mod asks for, so that a second lab starts in seconds and a changed version is built anew. `kubectl` is
+built only on a machine that has none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from .layout import Layout
-from .progress import StepFailed, step
+from .progress import StepError, step
 
 GO_MODULES: Final = Path(__file__).resolve().parent / "go"
 VERSION_PACKAGE: Final = "k8s.io/component-base/version"
@@ -99,7 +99,7 @@ def parse_version(go_mod: str, module: str) -> str:
     """The required version of a module in the text of a go.mod."""
     found = re.search(rf"^(?:require )?\s*{re.escape(module)} (v\S+)", go_mod, re.MULTILINE)
     if found is None:
-        raise StepFailed("read go.mod", f"no 'require {module} vX.Y.Z' in it; restore the file from git")
+        raise StepError("read go.mod", f"no 'require {module} vX.Y.Z' in it; restore the file from git")
     return found.group(1)
 
 
@@ -134,7 +134,7 @@ def _run_build(layout: Layout, build: Build) -> None:
             folder = GO_MODULES / build.folder
             done = subprocess.run(command, cwd=folder, env=environment, stdout=out, stderr=out, check=False)
         if done.returncode != 0:
-            raise StepFailed(f"build {build.folder}", build_cause(log.read_text(errors="replace")), log)
+            raise StepError(f"build {build.folder}", build_cause(log.read_text(errors="replace")), log)
         for binary in fresh.iterdir():
             binary.replace(target / binary.name)
     finally:
@@ -144,7 +144,7 @@ def _run_build(layout: Layout, build: Build) -> None:
 def build_cause(log: str) -> str:
     """The likely cause of a failed build, from its output."""
     causes = {
-        "no space left on device": "the disk is full; a build needs 8 GB free in the Go cache (`go env GOCACHE`)",
+        "no space left on device": "the disk is full; a build needs 8 GB in the Go cache (`go env GOCACHE`)",
         "dial tcp": "the Go module proxy cannot be reached; check `go env GOPROXY` and the network",
         "toolchain not available": "this Go is too old and may not fetch a newer one; install Go 1.26",
         "signal: killed": "the compiler was killed, most likely for memory; 4 GB free are needed",

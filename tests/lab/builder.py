@@ -1,7 +1,7 @@
 """buildah with a store of its own, so that nothing of the user's images is touched or needed.
 
-Builds run in a chroot with the host's network, and see the host's certificates and pip settings read-only, so that
-pip inside uses the same index as outside.
+Builds run in a chroot with the host's network, and see the host's certificates and pip settings read-only,
+so that pip inside uses the same index as outside.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from .layout import RUN, Layout
-from .progress import StepFailed
+from .progress import StepError
 
 SHARED_READ_ONLY: Final = ("/etc/ssl/certs", "/etc/pip.conf")
 CAUSES: Final[dict[str, str]] = {
     "no space left on device": "the disk is full; the images need 40 GB under the cache folder",
-    "Could not find a version that satisfies": "pip's index lacks a package; see `pip config list` on this machine",
+    "Could not find a version that satisfies": "pip's index lacks a package; see `pip config list`",
     "Connection refused": "pip or apt cannot reach its server from here",
     "Temporary failure in name resolution": "no name server answers; see /etc/resolv.conf",
     "certificate verify failed": "the server's certificate is unknown; add its authority to /etc/ssl/certs",
@@ -67,7 +67,7 @@ def remove_image(layout: Layout, reference: str) -> None:
 
 
 def export(layout: Layout, reference: str) -> Path:
-    """Write an image's missing blobs, not compressed, into the folder that all images share; gives the folder."""
+    """Write an image's missing blobs, not compressed, into the folder that all images share; return it."""
     folder = layout.cache / "oci"
     command = _buildah(
         layout, "push", "--quiet", "--disable-compression", reference, f"oci:{folder}:{reference}"
@@ -83,7 +83,7 @@ def run_logged(layout: Layout, name: str, command: Sequence[str]) -> None:
     with log.open("w") as out:
         done = subprocess.run(command, env=_environment(layout), stdout=out, stderr=out, check=False)
     if done.returncode != 0:
-        raise StepFailed(name, likely_cause(log.read_text(errors="replace")), log)
+        raise StepError(name, likely_cause(log.read_text(errors="replace")), log)
 
 
 def likely_cause(log: str) -> str:

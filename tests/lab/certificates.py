@@ -1,7 +1,8 @@
-"""Keys and certificates of the lab's cluster: one authority, client certificates, the API server's certificate.
+"""Keys and certificates of the lab's cluster: one authority, client certificates, the API server's
+certificate.
 
-Made anew for each cluster and valid for a month: a lab is thrown away, not renewed. Clients are known by the
-organisations (groups) and the common name (user) in their certificates.
+Made anew for each cluster and valid for a month: a lab is thrown away, not renewed. Clients are known by
+the organisations (groups) and the common name (user) in their certificates.
 """
 
 from __future__ import annotations

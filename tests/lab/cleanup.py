@@ -1,8 +1,9 @@
-"""Take away everything that a lab leaves on a machine, found by the names of `layout`, whatever state it is in.
+"""Take away everything that a lab leaves on a machine, found by the names of `layout`, whatever state it is
+in.
 
-Used by `down`, and by `up` for what a killed run left. Every part may be missing; nothing of anybody else is touched:
-processes by their record or by our containerd's address, mounts by our folders, iptables chains by Kubernetes' and
-CNI's prefixes (a machine has one node), cgroups and the bridge by our name.
+Used by `down`, and by `up` for what a killed run left. Every part may be missing; nothing of anybody else
+is touched: processes by their record or by our containerd's address, mounts by our folders, iptables chains
+by Kubernetes' and CNI's prefixes (a machine has one node), cgroups and the bridge by our name.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Final
 from . import control_plane, processes
 from .firewall import remove_chains
 from .layout import BRIDGE, CGROUP, NETWORK, RUN, Layout
-from .progress import StepFailed, step
+from .progress import StepError, step
 
 CGROUP_ROOT: Final = Path("/sys/fs/cgroup")
 CNI_RESULTS: Final = Path("/var/lib/cni/results")
@@ -87,7 +88,7 @@ def _end_containers() -> None:
         for pid in pids:
             _kill(pid)
         if time.monotonic() > deadline:
-            raise StepFailed(
+            raise StepError(
                 "end containers", f"processes {sorted(pids)} do not end; see `ps -o pid,stat,cmd`"
             )
         time.sleep(0.05)

@@ -1,7 +1,7 @@
 """Bring a cluster up and down, and say what there is. The package's main door.
 
-`up` is idempotent and cheap on a cluster that is up: it adds what is missing and nothing else. A lab whose parts do
-not answer is cleaned away and made anew, so that one killed run never spoils the next.
+`up` is idempotent and cheap on a cluster that is up: it adds what is missing and nothing else. A lab whose
+parts do not answer is cleaned away and made anew, so that one killed run never spoils the next.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from .sources import Source
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster that answers. `images` maps operator and runtime to references its nodes have; empty without a node."""
+    """A cluster that answers.
+
+    `images` maps operator and runtime to references that its nodes can run; empty without a node.
+    """
 
     source: Source
     kubeconfig: Path

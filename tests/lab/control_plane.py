@@ -1,7 +1,8 @@
-"""etcd, API server, controller manager and scheduler as plain processes: up in about five seconds, keys included.
+"""etcd, API server, controller manager and scheduler as plain processes: up in about five seconds, keys
+included.
 
-The data is thrown away with the lab, so etcd does not wait for the disk. Every request except reads of the cluster's
-own parts goes to the audit log: the proof of who wrote what.
+The data is thrown away with the lab, so etcd does not wait for the disk. Every request except reads of the
+cluster's own parts goes to the audit log: the proof of who wrote what.
 """
 
 from __future__ import annotations
@@ -75,8 +76,9 @@ def node_address() -> str:
             probe.connect(("192.0.2.1", 9))
         except OSError as error:
             raise LabError(
-                "this machine has no network address besides loopback, and a kubelet refuses that one; "
-                "add one with `ip link add kvis0 type dummy && ip addr add 192.168.250.1/24 dev kvis0` and a default route"
+                "this machine has no address besides loopback, and a kubelet refuses that one; add one: "
+                "`ip link add kvis0 type dummy; ip addr add 192.168.250.1/24 dev kvis0; "
+                "ip link set kvis0 up; ip route add default dev kvis0`"
             ) from error
         return str(probe.getsockname()[0])
 
@@ -133,7 +135,7 @@ def _start_api_server(layout: Layout, address: str) -> None:
 
 
 def api_server_flags(layout: Layout, address: str) -> dict[str, object]:
-    """The API server's flags. It listens on every address, so that pods reach it through the Service as well."""
+    """Its flags. It listens on every address, so that pods reach it through the Service as well."""
     pki = layout.pki
     return {
         "etcd-servers": f"http://127.0.0.1:{ETCD_PORT}",

@@ -45,7 +45,8 @@ def import_image(folder: Path, reference: str) -> None:
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as importer:
-        assert importer.stdin is not None and importer.stdout is not None, "both were asked for"
+        assert importer.stdin is not None, "a pipe was asked for"
+        assert importer.stdout is not None, "a pipe was asked for"
         try:
             with importer.stdin as stream:
                 archive.write_missing(folder, reference, contents(), stream)

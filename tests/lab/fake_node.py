@@ -1,8 +1,9 @@
-"""A node whose pods only pretend to run: for scale and fault tests, never for the demo or the end-to-end tests.
+"""A node whose pods only pretend to run: for scale and fault tests, never for the demo or the end-to-end
+tests.
 
-It registers a Node, keeps its lease, and writes the status of every pod bound to it: Running at once, Ready after a
-delay, an own address in 127.0.0.0/8 where a `FakeRuntime` answers. `Behaviour` has the switches for misbehaviour;
-a test may give each pod its own, and change it while the pod "runs".
+It registers a Node, keeps its lease, and writes the status of every pod bound to it: Running at once, Ready
+after a delay, an own address in 127.0.0.0/8 where a `FakeRuntime` answers. `Behaviour` has the switches for
+misbehaviour; a test may give each pod its own, and change it while the pod "runs".
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class FakePod:
 
 
 class FakeNode:
-    """Use as `async with FakeNode(api_client) as node`; `node.pods` maps pod names to what they pretend to be.
+    """Use as `async with FakeNode(api_client) as node`; `node.pods` maps names to pretended pods.
 
     Its taint keeps every other pod off; `placement` is what a pod needs to land here and nowhere else.
     """

@@ -1,8 +1,8 @@
 """A runtime that only pretends: the HTTP face of one fake pod, with numbers that the test sets.
 
-It answers on the pod's own loopback address at the runtime's two ports, with the metric names of `kvis_kv.series`,
-so that an operator on this machine reads and steers it like a real one. Admin calls are accepted unverified and
-kept, for the test to look at.
+It answers on the pod's own loopback address at the runtime's two ports, with the metric names of
+`kvis_kv.series`, so that an operator on this machine reads and steers it like a real one. Admin calls are
+accepted unverified and kept, for the test to look at.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Remove the chains that kube-proxy, the kubelet and the CNI plugins make in iptables, and the rules that jump to them."""
+"""Removes the iptables chains that kube-proxy, the kubelet and the CNI plugins make, and jumps to them."""
 
 from __future__ import annotations
 
 import subprocess
+from itertools import pairwise
 from typing import Final
 
 PREFIXES: Final = ("KUBE-", "CNI-")
@@ -20,7 +21,7 @@ def remove_chains(tool: str) -> None:
 def removal_script(saved: str) -> str:
     """Input for iptables-restore that undoes the chains found in the output of iptables-save.
 
-    Naming a chain empties it; then the rules of other chains that jump to it are deleted, then the chain itself.
+    Naming a chain empties it; then rules of other chains that jump to it are deleted, then the chain itself.
     """
     out: list[str] = []
     for table, lines in _tables(saved):
@@ -54,7 +55,4 @@ def _jumps_from_elsewhere(line: str) -> bool:
     words = line.split()
     if len(words) < 2 or words[0] != "-A" or words[1].startswith(PREFIXES):
         return False
-    return any(
-        flag in ("-j", "-g") and target.startswith(PREFIXES)
-        for flag, target in zip(words, words[1:], strict=False)
-    )
+    return any(flag in ("-j", "-g") and target.startswith(PREFIXES) for flag, target in pairwise(words))

@@ -1,7 +1,7 @@
 """The operator's and the runtime's image: built from our Dockerfiles, named by content, handed to containerd.
 
-An image's tag is a hash of everything that goes into it. What exists under its tag is never built or carried again,
-and a pod that runs an old tag shows it by its name.
+An image's tag is a hash of everything that goes into it. What exists under its tag is never built or
+carried again, and a pod that runs an old tag shows it by its name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KEEP_TAGS: Final = 3  # of each image in containerd: a pod of the last tags may 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How an image is made: its Dockerfile, the extra of pyproject.toml it installs, the folders it copies."""
+    """How an image is made: Dockerfile, the extra of pyproject.toml that it installs, folders copied."""
 
     role: str
     dockerfile: str
@@ -72,7 +72,9 @@ def content_hash(recipe: Recipe, root: Path = REPOSITORY) -> str:
     digest = hashlib.sha256()
     for text in (BASE, *BASE_PACKAGES, torch_index(), *sorted(wanted)):
         digest.update(f"{text}\n".encode())
-    for path in (root / recipe.dockerfile, *source_files(root, recipe.folders)):
+    dockerfile = root / recipe.dockerfile
+    ignore = dockerfile.with_name(f"{dockerfile.name}.dockerignore")
+    for path in (dockerfile, ignore, *source_files(root, recipe.folders)):
         digest.update(f"{path.relative_to(root)}\n".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:12]
@@ -118,6 +120,11 @@ def _deliver(layout: Layout, recipe: Recipe, reference: str) -> None:
     with step(f"import {reference} into containerd", long=True):
         ctr.import_image(folder, reference)
     _remember(layout, recipe, reference)
+
+
+def were_built(layout: Layout) -> bool:
+    """Whether the cache already holds a runtime image, so that another one needs little room."""
+    return (layout.cache / "tags" / "runtime").exists()
 
 
 def _remember(layout: Layout, recipe: Recipe, reference: str) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from . import images, sources
 from .layout import REPOSITORY, Layout
-from .progress import LabError, StepFailed, step
+from .progress import LabError, StepError, step
 
 NAME: Final = "kvis-lab"
 
@@ -75,7 +75,7 @@ def _logged(layout: Layout, name: str, command: Sequence[str]) -> None:
     with log.open("w") as out:
         done = subprocess.run(command, env=_environment(), stdout=out, stderr=out, check=False)
     if done.returncode != 0:
-        raise StepFailed(name, f"`{' '.join(command[:3])}` failed", log)
+        raise StepError(name, f"`{' '.join(command[:3])}` failed", log)
 
 
 def _environment() -> dict[str, str]:

@@ -1,8 +1,8 @@
 """Where the lab keeps its things, and what it calls them.
 
-One lab per machine: a node needs fixed names for its bridge, cgroup and run folder. `state` (thrown away with the
-lab) and `cache` (kept, so that a second run takes seconds) are folders; everything outside them that the lab makes
-on the machine carries a name from this file, which is what `cleanup` looks for.
+One lab per machine: a node needs fixed names for its bridge, cgroup and run folder. `state` (thrown away
+with the lab) and `cache` (kept, so that a second run takes seconds) are folders; everything outside them
+that the lab makes on the machine carries a name from this file, which is what `cleanup` looks for.
 """
 
 from __future__ import annotations

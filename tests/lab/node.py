@@ -1,7 +1,7 @@
 """A real node on this machine: containerd, kubelet, kube-proxy, and a bridge network made by the CNI plugins.
 
-The system's own containerd is left alone: ours has its own folders and socket. It keeps its image store in the
-cache, so that images survive the lab; containers never do.
+The system's own containerd is left alone: ours has its own folders and socket. It keeps its image store in
+the cache, so that images survive the lab; containers never do.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _runs(layout: Layout) -> bool:
 
 
 def _start_without_old_containers(layout: Layout) -> None:
-    """Containers that a killed lab left in the store belong to no API server: they go before the kubelet sees them."""
+    """Containers left by a killed lab belong to no API server: they go before the kubelet sees them."""
     _run_containerd(layout)
     stale = ctr("containers", "list", "--quiet").split()
     if stale:
@@ -98,7 +98,7 @@ def _containerd_answers() -> bool:
 
 
 def _make_cgroups() -> None:
-    """The kubelet's root cgroup, which must exist in every hierarchy. cpuset's starts without CPUs and takes no task."""
+    """The kubelet's root cgroup, wanted in every hierarchy. cpuset's takes no task until it has CPUs."""
     roots = [path for path in CGROUP_ROOT.iterdir() if path.is_dir() and (path / "cgroup.procs").exists()]
     if (CGROUP_ROOT / "cgroup.controllers").exists():
         roots = [CGROUP_ROOT]

@@ -58,15 +58,20 @@ def proxy_file(layout: Layout) -> Path:
 def containerd_toml(layout: Layout) -> str:
     """containerd 1.6's version 2 format.
 
-    restrict_oom_score_adj: without CAP_SYS_RESOURCE (root in many virtual machines) every sandbox would die on
-    lowering its score. Network namespaces lie under our state folder, so that a clean-up knows whose they are.
+    restrict_oom_score_adj: without CAP_SYS_RESOURCE (root in many virtual machines) every sandbox would die
+    on lowering its score. Network namespaces lie under our state folder: a clean-up knows whose they are.
     """
     cri = 'plugins."io.containerd.grpc.v1.cri"'
     return f"""version = 2
 root = "{layout.containerd}"
 state = "{RUN}/containerd"
-disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.v1.btrfs",
-  "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.aufs"]
+disabled_plugins = [
+  "io.containerd.internal.v1.opt",
+  "io.containerd.snapshotter.v1.aufs",
+  "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.zfs",
+]
 
 [grpc]
 address = "{layout.containerd_socket}"
@@ -113,7 +118,7 @@ def network_list() -> dict[str, Any]:
 
 
 def kubelet_settings(layout: Layout, address: str) -> dict[str, Any]:
-    """Nothing reserved, hardly anything evicted, no image collected: the node is small and all of it is for pods."""
+    """Nothing reserved, hardly anything evicted, no image collected: all of a small node is for pods."""
     pki = layout.pki
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",

@@ -1,4 +1,4 @@
-"""The two tiny images that a node needs besides the product's: one that holds a pod, one with a shell for tests."""
+"""Two tiny images that a node needs besides the product's: one holds a pod, one is a shell for tests."""
 
 from __future__ import annotations
 

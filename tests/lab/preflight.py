@@ -1,4 +1,5 @@
-"""What this machine has and lacks for each kind of cluster. Nothing here changes anything but `install_packages`.
+"""What this machine has and lacks for each kind of cluster. Nothing here changes anything but
+`install_packages`.
 
 A lack is one line that a person can act on: what is missing and the command that brings it.
 """
@@ -16,7 +17,7 @@ from typing import Final
 
 from . import layout as names
 from .layout import Layout
-from .progress import LabError, StepFailed, step
+from .progress import LabError, StepError, step
 
 GO_MINIMUM: Final = (1, 24)
 CONTROL_PLANE_GIB: Final = 10  # Go's module and build caches, and the binaries
@@ -100,7 +101,7 @@ def install_packages(layout: Layout, packages: Sequence[str]) -> None:
             # The services that the packages start are not used: the lab runs its own containerd.
             done = subprocess.run(words, env=environment, stdout=out, stderr=out, check=False)
             if done.returncode != 0 and words[1] == "install":
-                raise StepFailed("install packages", f"`{command}` failed", log)
+                raise StepError("install packages", f"`{command}` failed", log)
 
 
 def go_lacks() -> list[str]:
@@ -127,10 +128,8 @@ def disk_lacks(folder: Path, gib: int) -> list[str]:
     free = shutil.disk_usage(existing).free
     if free >= gib * GIB:
         return []
-    return [
-        f"disk: {free / GIB:.0f} GiB free under {existing}, {gib} GiB needed; free some, "
-        "or set XDG_CACHE_HOME to a folder on a larger disk"
-    ]
+    advice = "free some, or set XDG_CACHE_HOME to a folder on a larger disk"
+    return [f"disk: {free / GIB:.0f} GiB free under {existing}, {gib} GiB needed; {advice}"]
 
 
 def busy_ports(ports: Sequence[int]) -> list[str]:

@@ -1,7 +1,9 @@
-"""The lab's long-running processes: each has a log file and a record with its pid, start time and command line.
+"""The lab's long-running processes: each has a log file and a record with its pid, start time and command
+line.
 
-A pid alone could belong to somebody else after a restart of the machine, so a process counts as ours only while its
-start time is the recorded one. Processes live in sessions of their own and outlive the program that started them.
+A pid alone could belong to somebody else after a restart of the machine, so a process counts as ours only
+while its start time is the recorded one. Processes live in sessions of their own and outlive the program
+that started them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from .layout import Layout
-from .progress import StepFailed
+from .progress import StepError
 
 POLL_SECONDS: Final = 0.1
 
@@ -52,7 +54,7 @@ def restart(layout: Layout, name: str) -> None:
     """Start a stopped process again with the command line that it had."""
     record = _read(layout, name)
     if record is None:
-        raise StepFailed(f"restart {name}", f"{name} has never run in this lab; run `make lab`")
+        raise StepError(f"restart {name}", f"{name} has never run in this lab; run `make lab`")
     start(layout, name, record.argv)
 
 
@@ -109,10 +111,10 @@ def wait_ready(layout: Layout, name: str, is_ready: Callable[[], bool], *, timeo
     deadline = time.monotonic() + timeout_seconds
     while not is_ready():
         if not is_running(layout, name):
-            raise StepFailed(f"start {name}", f"{name} ended by itself", log_of(layout, name))
+            raise StepError(f"start {name}", f"{name} ended by itself", log_of(layout, name))
         if time.monotonic() > deadline:
             cause = f"{name} was not ready within {timeout_seconds:.0f} s"
-            raise StepFailed(f"start {name}", cause, log_of(layout, name))
+            raise StepError(f"start {name}", cause, log_of(layout, name))
         time.sleep(POLL_SECONDS)
 
 

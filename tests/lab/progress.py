@@ -1,7 +1,9 @@
-"""What the lab says while it works: one line when a step begins that may take long, one when it ends, with seconds.
+"""What the lab says while it works: one line when a step begins that may take long, one when it ends, with
+seconds.
 
-A failure is a `StepFailed`: it names the step, the log file and the likely cause, which is what a person needs to
-go on. Lines from steps that run at the same time may follow each other in any order, but never mix within a line.
+A failure is a `StepError`: it names the step, the log file and the likely cause, which is what a person
+needs to go on. Lines from steps that run at the same time may follow each other in any order, but never mix
+within a line.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ class LabError(Exception):
     """The lab cannot do what was asked; the message says what to change."""
 
 
-class StepFailed(LabError):
+class StepError(LabError):
     """A step of the lab failed: which, why, and where its log is."""
 
     def __init__(self, step: str, cause: str, log: Path | None = None) -> None:

@@ -19,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from . import binaries, preflight
+from . import binaries, images, preflight
 from .layout import Layout
 from .progress import LabError
 
@@ -87,13 +87,13 @@ def look(
     return Machine(
         kubeconfig=existing_kubeconfig(environment, use_current=use_current),
         kind_lacks=tuple(kind_lacks()),
-        node_lacks=tuple(preflight.node_lacks(layout, images_built=layout.images.exists())),
+        node_lacks=tuple(preflight.node_lacks(layout, images_built=images.were_built(layout))),
         control_plane_lacks=tuple(preflight.control_plane_lacks(layout, builds_needed=bool(builds))),
     )
 
 
 def existing_kubeconfig(environment: Mapping[str, str], *, use_current: bool) -> Path | None:
-    """The kubeconfig that the user points at. A file that does not exist is an error, never another source."""
+    """The kubeconfig that the user points at; a file that does not exist is an error, not another source."""
     given = environment.get("KVIS_KUBECONFIG") or (environment.get("KUBECONFIG") if use_current else None)
     if not given:
         return None
