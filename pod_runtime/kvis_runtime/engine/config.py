@@ -43,7 +43,7 @@ class EngineConfig:
     """Prompt and output tokens of one sequence; None = the model's context."""
     enable_prefix_caching: bool = True
     threads: int = 0
-    """Compute threads; 0 = as many as this process may use CPUs."""
+    """Compute threads; 0 = one per CPU of the process's affinity, whatever its cgroup allows."""
 
     def __post_init__(self) -> None:
         if self.dtype not in WEIGHT_DTYPES:

@@ -39,4 +39,5 @@ def _draw(logits: torch.Tensor, sequence: Sequence) -> int:
 def _pick(cumulative: torch.Tensor, uniform: float) -> int:
     """The first index whose cumulative mass exceeds `uniform` of the total."""
     target = uniform * float(cumulative[-1])
-    return min(int(torch.searchsorted(cumulative, target, right=True)), cumulative.numel() - 1)
+    index = int(torch.searchsorted(cumulative, target, right=True))
+    return min(index, int(cumulative.numel()) - 1)
