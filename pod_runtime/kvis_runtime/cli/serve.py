@@ -1,6 +1,6 @@
 """`kvis-runtime serve`: from parsed flags to a serving process and its exit status.
 
-The only module of the command line that imports the server and torch.
+The only module of the command line that imports the server; torch comes with the engine.
 """
 
 import argparse
@@ -15,10 +15,10 @@ from kvis_kv.models import ModelConfigError
 from kvis_runtime.cli.arguments import UsageError, as_usage_error
 from kvis_runtime.cli.cpu_limit import usable_cpus
 from kvis_runtime.engine.config import ConfigError, EngineConfig
-from kvis_runtime.model.llm import Engine
+from kvis_runtime.serve.backend import Backend
 from kvis_runtime.serve.drain import DrainTimes
 from kvis_runtime.serve.runtime import build
-from kvis_runtime.serve.server import serve
+from kvis_runtime.serve.server import serve, stop_on_signals
 from kvis_runtime.serve.settings import ServeSettings
 from kvis_runtime.serve.tokens import TextCodec, TokenizerFilesError
 
@@ -53,8 +53,16 @@ def run(arguments: argparse.Namespace, pod_uid: str | None) -> None:
 
 
 async def _serve(settings: ServeSettings, codec: TextCodec, config: EngineConfig) -> None:
-    runtime = build(settings, codec, lambda: Engine.load(config))
-    await serve(settings, runtime)
+    runtime = build(settings, codec, lambda: load_engine(config))
+    await serve(settings, runtime, stop_on_signals(runtime))
+
+
+def load_engine(config: EngineConfig) -> Backend:
+    """Load the torch engine; ConfigError or ModelConfigError when it cannot work."""
+    # Imported here, in the engine's thread: torch takes seconds, and probes are answered meanwhile.
+    from kvis_runtime.model.llm import Engine
+
+    return Engine.load(config)
 
 
 def engine_config(arguments: argparse.Namespace) -> EngineConfig:

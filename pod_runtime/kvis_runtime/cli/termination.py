@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 MAX_BYTES: Final = 4096  # the kubelet cuts the message off there
-MAX_MESSAGE_CHARACTERS: Final = 900  # leaves room for the escapes of any text
 
 logger = logging.getLogger(__name__)
 
@@ -18,8 +17,9 @@ logger = logging.getLogger(__name__)
 def write_termination(path: Path, reason: str, message: str) -> None:
     """Write the object to `path` if that file exists; a failed write is logged, the exit code still tells."""
     content = json.dumps({"reason": reason, "message": message})
-    if len(content) > MAX_BYTES:
-        content = json.dumps({"reason": reason, "message": message[: MAX_MESSAGE_CHARACTERS - 1] + "…"})
+    while len(content) > MAX_BYTES:
+        message = message[: len(message) * 3 // 4]
+        content = json.dumps({"reason": reason, "message": message + "…"})
     try:
         if path.exists():
             path.write_text(content, "ascii")

@@ -45,16 +45,19 @@ class _Port(uvicorn.Server):
         yield
 
 
-async def serve(settings: ServeSettings, runtime: Runtime) -> None:
-    """Serve until drained; raises EngineFailedError, ListenError, or what loading the model raised."""
-    stop = asyncio.Event()
-    sockets = [
-        _listen(flags.PORT, settings.host, settings.port),
-        _listen(flags.ADMIN_PORT, settings.host, settings.admin_port),
-    ]
+async def serve(settings: ServeSettings, runtime: Runtime, stop: asyncio.Event) -> None:
+    """Serve until `stop` is set, then drain.
+
+    Raises EngineFailedError, ListenError, or what loading the model raised.
+    """
+    with contextlib.ExitStack() as sockets:
+        public = sockets.enter_context(_listen(flags.PORT, settings.host, settings.port))
+        admin = sockets.enter_context(_listen(flags.ADMIN_PORT, settings.host, settings.admin_port))
+        sockets.pop_all()  # from here on the ports close them
     ports = [_port(runtime.public), _port(runtime.admin)]
-    serving = [asyncio.create_task(port.serve([sock])) for port, sock in zip(ports, sockets, strict=True)]
-    _handle_signals(stop, runtime)
+    serving = [
+        asyncio.create_task(port.serve([sock])) for port, sock in zip(ports, (public, admin), strict=True)
+    ]
     logger.info("Listening on %s, ports %d and %d (admin)", settings.host, settings.port, settings.admin_port)
     try:
         await _live(runtime, stop)
@@ -81,6 +84,7 @@ async def _live(runtime: Runtime, stop: asyncio.Event) -> None:
         if not dying.done():
             draining = asyncio.create_task(runtime.drain.finish())
             await asyncio.wait({draining, dying}, return_when=asyncio.FIRST_COMPLETED)
+            draining.cancel()
         if dying.done():
             runtime.lifecycle.advance(Phase.FAILED)
             raise _engine_failure(runtime)
@@ -101,7 +105,10 @@ def _engine_failure(runtime: Runtime) -> EngineFailedError:
     return EngineFailedError(f"{type(error).__name__}: {error}")
 
 
-def _handle_signals(stop: asyncio.Event, runtime: Runtime) -> None:
+def stop_on_signals(runtime: Runtime) -> asyncio.Event:
+    """Return an event that SIGTERM or SIGINT sets; a second signal hastens the drain."""
+    stop = asyncio.Event()
+
     def leave() -> None:
         if stop.is_set():
             runtime.drain.hasten()
@@ -110,6 +117,7 @@ def _handle_signals(stop: asyncio.Event, runtime: Runtime) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, leave)
+    return stop
 
 
 def _listen(flag: str, host: str, port: int) -> socket.socket:
@@ -127,6 +135,7 @@ def _port(app: ASGIApp) -> uvicorn.Server:
         ws="none",
         lifespan="off",
         log_config=None,
+        log_level="warning",  # its lines about starting and ending would appear once per port
         access_log=False,
         server_header=False,
         proxy_headers=False,

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from tokenizers import Tokenizer
 
-from kvis_runtime.serve.chat_template import ChatTemplate
+from kvis_runtime.serve.chat_template import ChatTemplate, ChatTemplateError
 
-MARK: Final = "\ue000"  # private use; made longer until no message holds it
+MARKS: Final = range(0xE000, 0xF900)  # private use: never in the text a model was trained to read
 SPECIAL_TOKEN_NAMES: Final = ("bos_token", "eos_token", "unk_token", "pad_token")
 
 
@@ -67,9 +67,7 @@ class TextCodec:
         """Return the ids of a conversation of (role, content); ChatTemplateError if it is refused."""
         if self._template is None:
             raise ValueError("the model has no chat template")
-        mark = MARK
-        while any(mark in content for _, content in messages):
-            mark += MARK
+        mark = _unused_mark(messages)
         spelled: list[str] = []
 
         def stand_in(found: re.Match[str]) -> str:
@@ -99,6 +97,14 @@ class TextCodec:
                 ids += self._plain.encode(spelled[position - 1], add_special_tokens=False).ids
             ids += self._tokenizer.encode(piece, add_special_tokens=False).ids
         return ids
+
+
+def _unused_mark(messages: Sequence[tuple[str, str]]) -> str:
+    used = {letter for _, content in messages for letter in content}
+    for code in MARKS:
+        if chr(code) not in used:
+            return chr(code)
+    raise ChatTemplateError("the messages use every private-use character from U+E000 to U+F8FF")
 
 
 def _special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
