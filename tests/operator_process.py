@@ -1,8 +1,8 @@
 """The operator as a real process against a real API server, with exactly the rights of its access table.
 
 `async with an_operator(...) as operator` starts `kvis operator run` under a service account of the test's
-namespace, waits until it is ready and ends it afterwards. Tests look at the cluster as an administrator, and at
-what the operator wrote through its metrics and the audit log.
+namespace, waits until it is ready and ends it afterwards. Tests look at the cluster as an administrator, and
+at what the operator wrote through its metrics and the audit log.
 """
 
 from __future__ import annotations

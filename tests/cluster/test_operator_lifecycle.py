@@ -139,7 +139,7 @@ async def test_an_edited_child_is_as_rendered_again_and_an_event_says_so(
     await eventually(restored, seconds=10, what="the edit is taken back")
 
     async def told() -> bool:
-        found = await client.EventsV1Api(kube).list_namespaced_event(namespace)
+        found = await client.CoreV1Api(kube).list_namespaced_event(namespace)
         return any(event.reason == "ChildEdited" for event in found.items)
 
     await eventually(told, seconds=10, what="an event tells of the edit")

@@ -63,8 +63,11 @@ class WorkQueue:
     def wake(self, key: Key, *, after: float = 0.0, fresh: bool = False) -> None:
         """Look at `key` in `after` seconds at the latest.
 
-        `fresh`: its spec changed, forget earlier failures.
+        `fresh`: its spec changed, forget earlier failures. While the queue does not run, nothing is
+        remembered: whoever starts it wakes every key.
         """
+        if not self._is_running:
+            return
         entry = self._entries.setdefault(key, Entry())
         if fresh:
             entry.failures = 0
@@ -73,9 +76,6 @@ class WorkQueue:
         due_at = self._clock() + after
         entry.due_at = due_at if entry.due_at is None else min(entry.due_at, due_at)
         self._changed.set()
-
-    def forget(self, key: Key) -> None:
-        self._entries.pop(key, None)
 
     @property
     def depth(self) -> int:
@@ -140,6 +140,8 @@ class WorkQueue:
         finally:
             entry.running, entry.waiting_since = False, None
             self._changed.set()
+        if after is None and entry.due_at is None:
+            self._entries.pop(key, None)  # nothing there to look at any more; a wake brings it back
         if after is not None and self._entries.get(key) is entry:
             due_at = self._clock() + after
             # A wake during a failed pass must not cut the delay short; during a good one it must.
