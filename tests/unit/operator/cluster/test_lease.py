@@ -1,4 +1,4 @@
-"""The lease against a server that misbehaves: a fault is a failed try, the loss of the lease ends the work."""
+"""The lease against a server that misbehaves: faults are failed tries, its loss ends the work."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ async def test_stopping_releases_the_lease_and_a_standby_takes_over_at_once(
     await end(second)
 
 
-@pytest.mark.parametrize("code", [403, 409, 429, 500])
+@pytest.mark.parametrize(
+    "code", [409, *(pytest.param(code, marks=pytest.mark.slow) for code in (403, 429, 500))]
+)
 async def test_a_refused_renewal_ends_the_work_within_the_lease(
     server: LeaseServer, candidate: Callable[[str], Candidate], code: int
 ) -> None:
