@@ -1,7 +1,7 @@
 """The lab takes everything away that it brought, also after a hard kill; ends with the lab up again.
 
-Needs the machine to itself: it takes the lab down and up. The state compared is read from the kernel, not from the
-lab's own records.
+Needs the machine to itself: it takes the lab down and up. What is compared comes from the kernel, not
+from the lab's own records.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ the cache, so that images survive the lab; containers never do.
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from .progress import LabError, step
 
 READY_SECONDS: Final = 90.0
 CONTAINERD_SECONDS: Final = 30.0
+MODULES: Final = ("overlay", "br_netfilter")
 TOUCHED_SYSCTLS: Final = (
     "net/ipv4/ip_forward",
     "net/ipv4/conf/all/route_localnet",
@@ -41,7 +43,9 @@ def start_containerd(layout: Layout) -> None:
         return
     RUN.mkdir(parents=True, exist_ok=True)
     (RUN / "owner").write_text(f"{layout.state}\n")
+    _load_modules()
     _remember_sysctls(layout)
+    _let_bridged_packets_pass_the_firewall()
     node_settings.write_containerd(layout)
     with step("start containerd"):
         _start_without_old_containers(layout)
@@ -98,16 +102,30 @@ def _containerd_answers() -> bool:
 
 
 def _make_cgroups() -> None:
-    """The kubelet's root cgroup, wanted in every hierarchy. cpuset's takes no task until it has CPUs."""
-    roots = [path for path in CGROUP_ROOT.iterdir() if path.is_dir() and (path / "cgroup.procs").exists()]
+    """The kubelet's root cgroup, wanted in every hierarchy (version 1 has one per controller)."""
     if (CGROUP_ROOT / "cgroup.controllers").exists():
-        roots = [CGROUP_ROOT]
-    for root in roots:
+        (CGROUP_ROOT / "cgroup.subtree_control").write_text("+cpu +cpuset +memory +pids")
+        (CGROUP_ROOT / CGROUP).mkdir(exist_ok=True)
+        return
+    for root in (path for path in CGROUP_ROOT.iterdir() if (path / "cgroup.procs").exists()):
         group = root / CGROUP
         group.mkdir(exist_ok=True)
-        for setting in ("cpuset.cpus", "cpuset.mems"):
-            if (root / setting).exists() and (group / setting).exists():
+        for setting in ("cpuset.cpus", "cpuset.mems"):  # takes no task until it has both
+            if (group / setting).exists():
                 (group / setting).write_text((root / setting).read_text())
+
+
+def _load_modules() -> None:
+    """Modules that many kernels load on demand only; one that is built in or missing is no error."""
+    if shutil.which("modprobe"):
+        subprocess.run(["modprobe", "--all", *MODULES], capture_output=True, check=False)
+
+
+def _let_bridged_packets_pass_the_firewall() -> None:
+    """Else an answer from a Service's pod on the same bridge comes from the wrong address."""
+    setting = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
+    if setting.exists():
+        setting.write_text("1")
 
 
 def _start_kubelet(layout: Layout) -> None:

@@ -32,6 +32,7 @@ PACKAGES: Final[dict[str, str]] = {
     "/usr/sbin/conntrack": "conntrack",
     "/usr/sbin/ip": "iproute2",
     "/usr/bin/buildah": "buildah",
+    "/usr/bin/skopeo": "skopeo",
     "/usr/bin/mmdebstrap": "mmdebstrap",
     "/usr/bin/busybox": "busybox-static",
     "/usr/bin/mount": "mount",
@@ -65,9 +66,17 @@ def node_lacks(layout: Layout, *, images_built: bool) -> list[str]:
         lacks.append(
             "Debian or Ubuntu: the node's packages come from apt; elsewhere start Docker and install kind"
         )
-    if "overlay" not in Path("/proc/filesystems").read_text():
-        lacks.append("overlayfs: the kernel does not list it in /proc/filesystems; run `modprobe overlay`")
+    if not _has_overlay():
+        lacks.append("overlayfs: the kernel has none (/proc/filesystems, `modprobe overlay`)")
     return lacks + ([] if images_built else disk_lacks(layout.cache, NODE_GIB))
+
+
+def _has_overlay() -> bool:
+    """Built in, loaded, or a module that can be loaded when the lab starts."""
+    if "overlay" in Path("/proc/filesystems").read_text():
+        return True
+    probe = ["modprobe", "--dry-run", "--quiet", "overlay"]
+    return bool(shutil.which("modprobe")) and subprocess.run(probe, check=False).returncode == 0
 
 
 def is_debian() -> bool:
