@@ -38,6 +38,7 @@ class Method:
 
 
 OURS = Method("kvis")
+CLAIRVOYANT = Method("clairvoyant")  # computed from the trace, not simulated
 ABLATIONS = tuple(Method(f"kvis-no-{feature.replace('_', '-')}") for feature in sorted(ALL_FEATURES))
 
 

@@ -5,12 +5,13 @@ faults and noise; wrong priors; then every method's cost at 95 % and 99 %, ablat
 and the factors of the protocol.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from kvis_sim.bench.methods import (
     ABLATIONS,
+    CLAIRVOYANT,
     DEFAULT_RIVALS,
     FAMILIES,
     IN_FLIGHT_RIVALS,
@@ -45,10 +46,20 @@ class Size:
         return Seeds(tuning=self.seeds[:2], comparing=self.seeds)
 
 
-FULL = Size(tuple(recipe.name for recipe in SCENARIOS), tuple(range(10)), tuple(range(10)))
 QUICK = Size(("azure-conv@1500", "square-bursts@1800", "mix-shift@4200"), (0, 1), (0,), complete=False)
 
-Questions = Mapping[str, Question[Outcome]]
+
+def full(seeds: int, day_seeds: int) -> Size:
+    return Size(tuple(recipe.name for recipe in SCENARIOS), tuple(range(seeds)), tuple(range(day_seeds)))
+
+
+def thinning(size: Size, unanswered: int) -> str:
+    """In words, what was left out against the whole protocol."""
+    text = (
+        f"{len(size.seeds)} seeds ({len(size.day_seeds)} for day-long scenarios); rivals' settings searched "
+        f"by bisection on {len(size.seeds[:2])} seeds, then confirmed on all."
+    )
+    return f"{text} {unanswered} questions were left open for lack of time." if unanswered else text
 
 
 def questions(size: Size, recipes: Sequence[Recipe]) -> dict[str, Question[Outcome]]:
@@ -65,6 +76,7 @@ def _headline(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Ques
     for recipe in ordered:
         seeds = size.of(recipe)
         yield f"{recipe.name}|ours", at_setting(recipe.name, OURS, seeds.comparing)
+        yield f"{recipe.name}|clairvoyant", at_setting(recipe.name, CLAIRVOYANT, seeds.comparing)
         for rival in DEFAULT_RIVALS:
             yield f"{recipe.name}|default|{rival.label}", at_setting(recipe.name, rival, seeds.comparing)
         for sweep in (*in_flight_sweeps(), STATIC):

@@ -8,7 +8,7 @@ rows alone.
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,9 @@ class Job:
     method: Method
     seed: int
 
-    def key(self, fingerprints: "Fingerprints") -> str:
-        recipe = repr(recipe_named(self.scenario))
-        parts = [recipe, self.method.label, str(self.seed), *fingerprints.of(self.method)]
+    @property
+    def key(self) -> str:
+        parts = [repr(recipe_named(self.scenario)), self.method.label, str(self.seed)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
 
 
@@ -47,24 +47,24 @@ class Row:
     offered: int
     attainment: float
     replica_hours: float
-    ttft_p50: float | None
-    ttft_p95: float | None
-    ttft_p99: float | None
-    tpot_p50: float | None
-    tpot_p95: float | None
-    tpot_p99: float | None
-    itl_p99: float | None
-    actions: int
-    reversals: int
-    violation_minutes: int
-    hit_rate: float | None
-    preemptions: int
-    preempted_tokens: int
-    unfinished: int
-    lost: int
-    max_alive: int
-    wall_seconds: float
-    extra: dict[str, Any]
+    ttft_p50: float | None = None
+    ttft_p95: float | None = None
+    ttft_p99: float | None = None
+    tpot_p50: float | None = None
+    tpot_p95: float | None = None
+    tpot_p99: float | None = None
+    itl_p99: float | None = None
+    actions: int = 0
+    reversals: int = 0
+    violation_minutes: int = 0
+    hit_rate: float | None = None
+    preemptions: int = 0
+    preempted_tokens: int = 0
+    unfinished: int = 0
+    lost: int = 0
+    max_alive: int = 0
+    wall_seconds: float = 0.0
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
 def row_of(job: Job, result: Result, *, wall_seconds: float, extra: dict[str, Any] | None = None) -> Row:
@@ -128,19 +128,26 @@ def _digest(paths: Iterable[Path]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowStore:
+    """`any_version` accepts rows that other versions of the sources made."""
+
     folder: Path
     prints: Fingerprints
+    any_version: bool = False
 
     def load(self, job: Job) -> Row | None:
         path = self._path(job)
-        return Row(**json.loads(path.read_text())) if path.exists() else None
+        if not path.exists():
+            return None
+        kept = json.loads(path.read_text())
+        valid = self.any_version or kept["fingerprints"] == list(self.prints.of(job.method))
+        return Row(**kept["row"]) if valid else None
 
     def save(self, job: Job, row: Row) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self._path(job)
-        partial = path.with_suffix(f".{job.seed}.part")
-        partial.write_text(json.dumps(asdict(row)))
+        partial = path.with_suffix(".part")
+        partial.write_text(json.dumps({"fingerprints": self.prints.of(job.method), "row": asdict(row)}))
         partial.replace(path)
 
     def _path(self, job: Job) -> Path:
-        return self.folder / f"{job.key(self.prints)}.json"
+        return self.folder / f"{job.key}.json"

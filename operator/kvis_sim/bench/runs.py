@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from kvis_operator.scaling.spec import ALL_FEATURES
 from kvis_sim.baselines.rival import Bounds
-from kvis_sim.bench.methods import Method, build_rival
+from kvis_sim.bench.fluid import clairvoyant_row
+from kvis_sim.bench.methods import CLAIRVOYANT, Method, build_rival
 from kvis_sim.bench.rows import Job, Row, row_of
 from kvis_sim.cluster import simulate
 from kvis_sim.controller import Controller
@@ -46,6 +47,8 @@ def _ours(method: Method, recipe: Recipe) -> Controller:
 
 def run_job(job: Job) -> Row:
     recipe = recipe_named(job.scenario)
+    if job.method == CLAIRVOYANT:
+        return clairvoyant_row(job, recipe)
     started = time.monotonic()
     result = simulate(recipe.scenario(), controller(job.method, recipe), seed=job.seed)
     extra = {"desired": [[round(d.at, 1), d.replicas, d.reason] for d in result.decisions]}
