@@ -17,6 +17,7 @@ from kvis_operator.api.profile import load_profiles
 from kvis_operator.cli.settings import load
 from kvis_operator.cluster.access import role_rules
 from kvis_operator.cluster.runtime_admin import AdminKey
+from kvis_operator.render import labels
 from pod_security import restricted_violations
 
 pytestmark = pytest.mark.cluster
@@ -107,6 +108,13 @@ def test_samples_are_not_in_the_chart(objects: dict[str, dict[str, Any]]) -> Non
 
 def test_the_operators_pod_passes_pod_security_restricted(objects: dict[str, dict[str, Any]]) -> None:
     assert restricted_violations(objects["Deployment/kvis"]["spec"]["template"]["spec"]) == []
+
+
+def test_network_policies_recognise_the_operators_pods(
+    objects: dict[str, dict[str, Any]],
+) -> None:
+    pod = objects["Deployment/kvis"]["spec"]["template"]["metadata"]
+    assert pod["labels"][labels.NAME] == labels.OPERATOR_COMPONENT
 
 
 def test_the_rights_are_those_of_the_access_table(objects: dict[str, dict[str, Any]]) -> None:
