@@ -1,6 +1,8 @@
-"""Replays a trace's prompts, one after the other, through prefix trees with least-recently-used leaves evicted.
+"""Replays a trace's prompts, one after the other, through prefix trees with least-recently-used leaves
+evicted.
 
-The yardstick for the simulator's hit rates: a tree of nodes with time stamps instead of counted blocks in a list.
+The yardstick for the simulator's hit rates: a tree of nodes with time stamps instead of counted blocks in
+a list.
 """
 
 import heapq

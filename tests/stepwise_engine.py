@@ -1,6 +1,7 @@
 """A replica simulated one step at a time, with plain lists: the yardstick for the engine's closed forms.
 
-Slow and simple on purpose. It shares no code with `kvis_sim.engine` or `kvis_sim.paged_kv`, only the step law.
+Slow and simple on purpose. It shares no code with `kvis_sim.engine` or `kvis_sim.paged_kv`, only the step
+law.
 """
 
 from dataclasses import dataclass, field

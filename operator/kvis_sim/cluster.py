@@ -58,7 +58,7 @@ class _Simulation:
         self._prepare()
         arrivals = self._scenario.requests(random.Random(f"{self._seed}/requests"))
         request = next(arrivals, None)
-        agenda, advance, last = self._agenda, self._fleet.advance, 0.0
+        agenda, advance, last = self._agenda, self._fleet.advance, -NEVER
         while True:
             arrival = NEVER if request is None else request.at
             other = agenda[0][0]
