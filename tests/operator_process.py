@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from kubernetes.aio.client.exceptions import ApiException
 from prometheus_client.parser import text_string_to_metric_families
 
 import lab
+from api_gate import ApiGate
 from kvis_operator.cluster.access import role_rules
 from service_builders import a_manifest, a_profile_document
 
@@ -141,7 +142,7 @@ class Operator:
     log: Path
     audit_log: Path | None
     user: str
-    flags: Mapping[str, Any] = field(default_factory=dict)
+    command: list[str]
 
     async def text(self, path: str) -> str:
         async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{self.port}{path}") as answer:
@@ -178,6 +179,10 @@ class Operator:
 
     async def ended(self, *, seconds: float = 20) -> int:
         return await asyncio.to_thread(self.process.wait, seconds)
+
+    async def restart(self) -> None:
+        """Start it again with the same arguments, after it has ended."""
+        self.process = await asyncio.to_thread(_spawn, self.command, self.log)
 
     def tail(self) -> str:
         return self.log.read_text(errors="replace")[-4000:]
@@ -226,12 +231,13 @@ async def start_operator(
     await install_crd(kube)
     port = _free_port()
     account = str(flags.pop("account", ACCOUNT))
+    gate: ApiGate | None = flags.pop("gate", None)
+    kubeconfig = await _kubeconfig(cluster, kube, namespace, folder, account)
     values = {
         **QUICK,
         "namespaces": namespace,
         "namespace": namespace,
-        "kubeconfig": flags.pop("kubeconfig", None)
-        or await _kubeconfig(cluster, kube, namespace, folder, account),
+        "kubeconfig": gate.through(kubeconfig) if gate else kubeconfig,
         "profiles": _profiles(folder, placement or {}),
         "admin-key": _admin_key(folder),
         "host": "127.0.0.1",
@@ -243,13 +249,13 @@ async def start_operator(
     log = folder / f"operator-{port}.log"
     process = await asyncio.to_thread(_spawn, command, log)
     user = f"system:serviceaccount:{namespace}:{account}"
-    return Operator(process, port, log, cluster.audit_log, user, values)
+    return Operator(process, port, log, cluster.audit_log, user, command)
 
 
 def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
     paths = os.pathsep.join(str(ROOT / part) for part in ("operator", "pod_runtime"))
     environment = {**os.environ, "PYTHONPATH": paths, "TZ": "UTC"}
-    with log.open("wb") as stream:
+    with log.open("ab") as stream:
         return subprocess.Popen(command, stdout=stream, stderr=stream, env=environment)
 
 

@@ -24,7 +24,7 @@ async def running(look: Pass, *, workers: int = 4) -> AsyncIterator[WorkQueue]:
 
 async def until(check: Callable[[], bool], seconds: float = 2) -> None:
     async with asyncio.timeout(seconds):
-        while not check():
+        while not check():  # noqa: ASYNC110 - looked at from outside
             await asyncio.sleep(0.005)
 
 

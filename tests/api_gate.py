@@ -1,0 +1,87 @@
+"""A gate between one operator and the API server: closed, nothing gets through and open connections break.
+
+It passes TLS through untouched, so the operator talks to the real server under its own name. Other clients of
+the test reach the server past the gate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import yaml
+
+
+class ApiGate:
+    """Use as `async with ApiGate(kubeconfig, folder) as gate`; `gate.through(path)` rewrites a kubeconfig."""
+
+    def __init__(self, kubeconfig: Path, folder: Path) -> None:
+        server = urlsplit(yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"])
+        self._target = (server.hostname or "127.0.0.1", server.port or 443)
+        self._folder = folder
+        self._is_open = True
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listener: asyncio.Server | None = None
+        self.port = 0
+
+    async def __aenter__(self) -> Self:
+        self._listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._listener.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        assert self._listener is not None
+        self._listener.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def close(self) -> None:
+        """From now on refuse; cut what is open."""
+        self._is_open = False
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    def open(self) -> None:
+        self._is_open = True
+
+    def through(self, kubeconfig: Path) -> Path:
+        """A copy of the kubeconfig that goes through the gate."""
+        document: Any = yaml.safe_load(kubeconfig.read_text())
+        document["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{self.port}"
+        path = self._folder / f"gated-{kubeconfig.name}"
+        path.write_text(yaml.safe_dump(document))
+        return path
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self._is_open:
+            writer.transport.abort()
+            return
+        far_reader, far_writer = await asyncio.open_connection(*self._target)
+        self._writers |= {writer, far_writer}
+        ways = [
+            asyncio.create_task(_copy(reader, far_writer)),
+            asyncio.create_task(_copy(far_reader, writer)),
+        ]
+        self._tasks |= set(ways)
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for end in (writer, far_writer):
+            end.transport.abort()
+            self._writers.discard(end)
+        await asyncio.wait(ways)
+        self._tasks -= set(ways)
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
