@@ -100,6 +100,18 @@ class StepwiseEngine:
         self.waiting.insert(0, job)
         self.preemptions += 1
 
+    def chunks(self, budget: int) -> tuple[list[tuple[Job, int]], int]:
+        """Prompt tokens by job for one step, first come first served, and their attention work."""
+        found, pairs = [], 0
+        for job in self.running:
+            chunk = min(job.todo, budget)
+            if chunk:
+                start = job.context - job.todo
+                pairs += (start + chunk) ** 2 - start**2
+                found.append((job, chunk))
+                budget -= chunk
+        return found, pairs
+
     def step(self) -> None:
         preempted = False
         while True:
@@ -110,14 +122,7 @@ class StepwiseEngine:
                 break
             self.preempt()
             preempted = True
-        chunks, budget, pairs = [], max(1, self.batch - len(decoding)), 0
-        for job in self.running:
-            chunk = min(job.todo, budget)
-            if chunk:
-                start = job.context - job.todo
-                pairs += (start + chunk) ** 2 - start**2
-                chunks.append((job, chunk))
-                budget -= chunk
+        chunks, pairs = self.chunks(max(1, self.batch - len(decoding)))
         prefill = sum(chunk for _, chunk in chunks)
         seconds, _ = self.law.progression(prefill, pairs, len(decoding), sum(j.length for j in decoding))
         self.now += seconds

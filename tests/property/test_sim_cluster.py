@@ -5,6 +5,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kvis_sim.cluster import simulate
 from kvis_sim.controller import StaticReplicas
 from kvis_sim.scenario import Fault, FaultKind, RouterKind

@@ -5,6 +5,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kvis_sim.engine import NEVER, Replica
 from kvis_sim.paged_kv import PagedKV
 from kvis_sim.sequences import EngineLimits, Sequence

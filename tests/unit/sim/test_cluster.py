@@ -1,6 +1,7 @@
 """The cluster's life: starting, draining, dying, counting cost; the same run twice."""
 
 import pytest
+
 from kvis_operator.signals.observation import PodPhase
 from kvis_sim.cluster import simulate
 from kvis_sim.controller import StaticReplicas

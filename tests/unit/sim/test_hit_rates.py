@@ -3,6 +3,7 @@ ones.
 """
 
 import pytest
+
 from kvis_sim.cluster import simulate
 from kvis_sim.controller import StaticReplicas
 from kvis_sim.scenario import RouterKind, Scenario

@@ -1,6 +1,7 @@
 """Block accounting: sharing, eviction order, growth."""
 
 import pytest
+
 from kvis_sim.paged_kv import PagedKV, PrefixIndex
 
 

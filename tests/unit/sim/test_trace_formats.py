@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+
 from kvis_sim import trace_formats
 from kvis_sim.traces import NAMES, load_clients, load_rates, load_trace, read_trace
 from kvis_sim.workload import TraceError

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+
 from kvis_sim import workload
 from kvis_sim.workload import (
     Request,
