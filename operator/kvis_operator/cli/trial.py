@@ -55,7 +55,7 @@ def build_trial(args: argparse.Namespace, trace_name: str) -> Trial:
     initial = spec.min_replicas if args.initial is None else args.initial
     if not spec.min_replicas <= initial <= spec.max_replicas:
         raise InputError(
-            f"--initial {initial} is outside the service's replicas {spec.min_replicas} to {spec.max_replicas}"
+            f"--initial {initial}: the service has {spec.min_replicas} to {spec.max_replicas} replicas"
         )
     tuning = subject.service.spec.tuning
     return Trial(

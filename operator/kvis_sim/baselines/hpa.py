@@ -117,6 +117,9 @@ class Behaviour:
         self._recommended = Window(self.down_window)
 
     def apply(self, raw: int, reading: FleetReading) -> int:
+        if self._recommended.max() is None:
+            # As the controller does when it first sees an object.
+            self._recommended.add(reading.at, reading.desired)
         self._recommended.add(reading.at, raw)
         highest = self._recommended.max()
         stabilised = raw if raw >= reading.desired else min(reading.desired, int(highest or raw))

@@ -17,6 +17,7 @@ from kvis_sim.baselines.reading import FleetReading, PodReading
 from kvis_sim.controller import ControllerAction
 
 LENGTH_WINDOW_SECONDS = 300.0
+SETTLE_SECONDS = 60.0  # a service that has just begun looks idle; no rival is judged by what it makes of that
 
 
 class Scaler(Protocol):
@@ -81,6 +82,7 @@ class Rival:
     scaler: Scaler
     bounds: Bounds
     _desired: int = field(init=False)
+    _began: float | None = None
     _lengths: RequestLengths = field(default_factory=RequestLengths)
 
     def __post_init__(self) -> None:
@@ -105,7 +107,9 @@ class Rival:
             min_replicas=self.bounds.min_replicas,
             max_replicas=self.bounds.max_replicas,
         )
-        self._desired = self.scaler.step(reading)
+        self._began = now if self._began is None else self._began
+        if now - self._began >= SETTLE_SECONDS:
+            self._desired = self.scaler.step(reading)
         return ControllerAction(replicas=self._desired)
 
 

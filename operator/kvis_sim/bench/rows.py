@@ -17,7 +17,6 @@ from kvis_sim.result import Result
 from kvis_sim.scenarios.catalogue import recipe_named
 
 _OPERATOR = Path(__file__).resolve().parents[2]
-_NOT_SIMULATING = {"bench", "baselines", "scenarios"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +108,11 @@ class Fingerprints:
 
 def fingerprints() -> Fingerprints:
     sim = _OPERATOR / "kvis_sim"
-    simulating = [path for path in sim.rglob("*.py") if path.relative_to(sim).parts[0] not in _NOT_SIMULATING]
+    simulating = [path for path in sim.glob("*.py") if path.name != "shipped.py"]
     simulating += [sim / "scenarios" / name for name in ("recipe.py", "traffic.py", "machines.py")]
-    deciding = [
-        path
-        for folder in ("signals", "scaling", "tuning")
-        for path in (_OPERATOR / "kvis_operator" / folder).glob("*.py")
-    ]
+    deciding = [sim / "shipped.py"]
+    for folder in ("signals", "scaling", "tuning"):
+        deciding += (_OPERATOR / "kvis_operator" / folder).glob("*.py")
     return Fingerprints(_digest(simulating), _digest(deciding), _digest((sim / "baselines").glob("*.py")))
 
 

@@ -67,7 +67,6 @@ def _replays() -> tuple[Recipe, ...]:
             traffic=Replay("agentic"),
             duration=HOUR,
             initial=4,
-            block_size=64,
         ),
         Recipe(
             "aibrix-8min",
