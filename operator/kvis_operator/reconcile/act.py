@@ -21,6 +21,7 @@ from kvis_operator.reconcile.deliberate import Intent
 from kvis_operator.reconcile.gather import Scene
 from kvis_operator.reconcile.intake import Accepted
 from kvis_operator.reconcile.world import Memory, World
+from kvis_operator.render.labels import FINGERPRINT
 from kvis_operator.render.objects import Wanted, render
 from kvis_operator.rollout.children import plan_children
 from kvis_operator.rollout.replicas import wrote
@@ -104,7 +105,7 @@ async def _apply_children(
             operator_namespace=world.policy_namespace,
         )
     )
-    desired = [keep_template(manifest, scene.deployment) for manifest in rendered]
+    desired = [keep_template(manifest, scene.deployment, wish=FINGERPRINT) for manifest in rendered]
     plan = plan_children(desired, scene.children, owner_uid=scene.uid)
     result = await carry_out(world.kube, plan, owner_uid=scene.uid)
     for body in result.written:

@@ -72,8 +72,12 @@ def _intake(scene: Scene, refusal: Refusal | None) -> list[Verdict]:
     accepted = Verdict(ConditionType.ACCEPTED, True, Reason.ACCEPTED, warning)
     if refusal is not None:
         return [accepted, Verdict(refusal.condition, False, refusal.reason, refusal.message)]
-    summary = scene.subject.plan.summary if isinstance(scene.subject, Accepted) else ""
-    return [accepted, Verdict(ConditionType.SIZED, True, Reason.SIZED, summary)]
+    if not isinstance(scene.subject, Accepted):
+        return [accepted, Verdict(ConditionType.SIZED, True, Reason.SIZED)]
+    plan = scene.subject.plan
+    if not plan.is_shape_known:
+        return [accepted, Verdict(ConditionType.SIZED, None, Reason.MODEL_SHAPE_UNKNOWN, plan.summary)]
+    return [accepted, Verdict(ConditionType.SIZED, True, Reason.SIZED, plan.summary)]
 
 
 def _ready(scene: Scene, intent: Intent | None, refusal: Refusal | None, fault: Fault | None) -> Verdict:

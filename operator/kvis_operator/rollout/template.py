@@ -11,21 +11,22 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvis_operator.render.labels import FINGERPRINT
-
 Manifest = Mapping[str, Any]
 
 RENDERING: Final = "kvis.dev/rendering"
 """Annotation of a Deployment: digest of the pod template as it was rendered."""
 
 
-def keep_template(manifest: Manifest, live: Manifest | None) -> Manifest:
-    """A rendered child, marked; a Deployment whose wish has not changed keeps the live pod template."""
+def keep_template(manifest: Manifest, live: Manifest | None, *, wish: str) -> Manifest:
+    """A rendered child, marked; a Deployment whose wish has not changed keeps the live pod template.
+
+    `wish` is the annotation that holds the fingerprint.
+    """
     if manifest["kind"] != "Deployment":
         return manifest
     rendering = _digest(manifest["spec"]["template"])
     marks = _annotations(live)
-    same_wish = live is not None and marks.get(FINGERPRINT) == _annotations(manifest).get(FINGERPRINT)
+    same_wish = live is not None and marks.get(wish) == _annotations(manifest).get(wish)
     if live is None or not same_wish or marks.get(RENDERING) in (None, rendering):
         return _with(manifest, rendering, manifest["spec"]["template"])
     return _with(manifest, marks[RENDERING], live["spec"]["template"])

@@ -6,11 +6,15 @@ from typing import Any
 
 from kube_objects import a_deployment
 from kvis_operator.render.labels import FINGERPRINT
-from kvis_operator.rollout.template import keep_template
+from kvis_operator.rollout import template
 
 
-def rendered(template: str = "one", wish: str = "wish") -> dict[str, Any]:
-    return a_deployment(spec={"template": {"t": template}}, metadata={"annotations": {FINGERPRINT: wish}})
+def keep_template(manifest: dict[str, Any], live: Any) -> Any:
+    return template.keep_template(manifest, live, wish=FINGERPRINT)
+
+
+def rendered(pods: str = "one", wish: str = "wish") -> dict[str, Any]:
+    return a_deployment(spec={"template": {"t": pods}}, metadata={"annotations": {FINGERPRINT: wish}})
 
 
 def running(manifest: dict[str, Any]) -> Any:
