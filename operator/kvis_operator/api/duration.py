@@ -16,14 +16,3 @@ def parse_duration(text: str) -> float:
     if not re.fullmatch(PATTERN, text):
         raise ValueError(f"{text!r} is not a duration, write for example 250ms, 2s or 30m")
     return sum(float(number) * _MILLISECONDS[unit] for number, unit in _TERM.findall(text)) / 1000
-
-
-def format_duration(seconds: float) -> str:
-    """Largest units first, milliseconds last: 5400 -> 1h30m, 0.25 -> 250ms, 0 -> 0s."""
-    left = round(seconds * 1000)
-    parts = []
-    for unit, size in _MILLISECONDS.items():
-        count, left = divmod(left, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts) or "0s"

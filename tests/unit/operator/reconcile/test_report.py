@@ -57,6 +57,12 @@ def test_i11_a_refused_change_is_not_ready_whatever_serves() -> None:
     assert condition(status, ConditionType.SIZED) == ("False", Reason.BLOCK_SIZE_UNSUPPORTED)
 
 
+def test_a_model_whose_shape_is_not_known_is_served_with_its_size_unknown() -> None:
+    status = composed(a_scene(model={"uri": "pvc://models/own"}), a_memory())
+    assert condition(status, ConditionType.ACCEPTED)[0] == "True"
+    assert condition(status, ConditionType.SIZED) == ("Unknown", Reason.MODEL_SHAPE_UNKNOWN)
+
+
 def test_metrics_of_no_ready_pod_are_unknown_not_fresh() -> None:
     assert condition(composed(a_scene(), a_memory()), ConditionType.METRICS_FRESH)[0] == "Unknown"
 

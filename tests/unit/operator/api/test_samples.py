@@ -17,7 +17,7 @@ from kvis_operator.api import crd
 from kvis_operator.api.errors import SpecInvalid
 from kvis_operator.api.v1alpha1 import KVInferenceService
 
-SAMPLES = pathlib.Path(__file__).parents[3] / "crds" / "samples"
+SAMPLES = pathlib.Path(__file__).parents[4] / "crds" / "samples"
 VALID = sorted((SAMPLES / "valid").glob("*.yaml"))
 INVALID = sorted((SAMPLES / "invalid").glob("*.yaml"))
 

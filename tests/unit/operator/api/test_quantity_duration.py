@@ -48,9 +48,3 @@ def test_durations_in_seconds(text: str, seconds: float) -> None:
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="for example"):
         duration.parse_duration(text)
-
-
-@given(st.integers(min_value=0, max_value=10**9))
-def test_formatted_durations_parse_back_to_the_same_milliseconds(milliseconds: int) -> None:
-    seconds = milliseconds / 1000
-    assert duration.parse_duration(duration.format_duration(seconds)) == pytest.approx(seconds)

@@ -9,7 +9,7 @@ import yaml
 from kvis_operator.render.objects import render
 from service_builders import a_profile, a_service, wanted
 
-GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "render"
+GOLDEN = pathlib.Path(__file__).parents[3] / "golden" / "render"
 CASES = {
     "minimal": wanted(replicas=1),
     "fixed": wanted(

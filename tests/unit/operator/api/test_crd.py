@@ -9,7 +9,7 @@ from kvis_operator.api import crd
 from kvis_operator.api.v1alpha1 import NAME_PATTERN
 from kvis_operator.cli import crds
 
-ROOT = pathlib.Path(__file__).parents[3]
+ROOT = pathlib.Path(__file__).parents[4]
 FORBIDDEN = {
     "$ref",
     "$defs",
