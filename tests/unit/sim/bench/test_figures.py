@@ -1,0 +1,82 @@
+"""Figures from hand-made outcomes: who is compared with whom, and what is said when nothing was measured."""
+
+import pytest
+
+from kvis_sim.bench.comparison import cells, lines
+from kvis_sim.bench.figures import figures, won_against_defaults
+from kvis_sim.bench.methods import DEFAULT_RIVALS, IN_FLIGHT_RIVALS, Method
+from kvis_sim.bench.rows import Row
+from kvis_sim.bench.search import Outcome
+
+
+def outcome(
+    scenario: str,
+    method: Method,
+    attainment: float,
+    cost: float,
+    level: float | None = None,
+    reversals: int = 0,
+) -> Outcome:
+    rows = tuple(
+        Row(scenario, method.family, method.label, seed, 100, attainment, cost, reversals=reversals)
+        for seed in range(3)
+    )
+    return Outcome(scenario, method.label, method.family, rows, level)
+
+
+def compared(scenario: str, *, ours: float, rival: float, level: float = 0.99) -> dict[str, Outcome]:
+    found = {f"{scenario}|ours": outcome(scenario, Method("kvis"), level, ours, reversals=1)}
+    for index, method in enumerate(IN_FLIGHT_RIVALS):
+        dearer = outcome(scenario, method, level, rival + index, level, reversals=4)
+        found[f"{scenario}|as-ours|{method.label}"] = dearer
+        found[f"{scenario}|level|{method.label}|0.99"] = dearer
+    return found
+
+
+def test_mix_shift_is_compared_with_the_cheapest_rival_of_our_attainment() -> None:
+    found = figures(compared("mix-shift", ours=7.0, rival=10.0), ["mix-shift"])
+    assert found.values["mix_shift_cost_vs_best_inflight_pct"] == pytest.approx(-30.0)
+    assert found.values["reversals_ratio"] == pytest.approx(0.25)
+
+
+def test_the_worst_fixed_mix_counts() -> None:
+    outcomes = compared("ramp", ours=9.0, rival=10.0) | compared("azure-conv", ours=11.0, rival=10.0)
+    found = figures(outcomes, ["ramp", "azure-conv"])
+    assert found.values["fixed_mix_cost_vs_best_inflight_pct_worst"] == pytest.approx(10.0)
+    assert found.notes["fixed_mix_cost_vs_best_inflight_pct_worst"].startswith("azure-conv")
+
+
+def test_a_rival_that_does_not_reach_our_attainment_is_named_as_such() -> None:
+    outcomes = {
+        "mix-shift|ours": outcome("mix-shift", Method("kvis"), 0.99, 7.0),
+        "mix-shift|as-ours|hpa-inflight(down=300)": outcome(
+            "mix-shift", IN_FLIGHT_RIVALS[0], 0.9, 5.0, level=0.99
+        ),
+    }
+    found = figures(outcomes, ["mix-shift"])
+    assert found.values["mix_shift_cost_vs_best_inflight_pct"] == pytest.approx(40.0)
+    assert "no tuned in-flight setting" in found.notes["mix_shift_cost_vs_best_inflight_pct"]
+
+
+def test_winning_needs_more_than_every_default_rival() -> None:
+    outcomes = {"ramp|ours": outcome("ramp", Method("kvis"), 0.95, 1.0)}
+    for method in DEFAULT_RIVALS:
+        outcomes[f"ramp|default|{method.label}"] = outcome("ramp", method, 0.90, 1.0)
+    assert won_against_defaults(outcomes, "ramp") is True
+    outcomes["ramp|default|wva-v1"] = outcome("ramp", Method("wva-v1"), 0.95, 1.0)
+    assert won_against_defaults(outcomes, "ramp") is False
+
+
+def test_a_missing_rival_leaves_the_verdict_open() -> None:
+    assert won_against_defaults({"ramp|ours": outcome("ramp", Method("kvis"), 0.95, 1.0)}, "ramp") is None
+
+
+def test_what_was_not_simulated_is_none_with_a_reason() -> None:
+    found = figures({}, ["ramp"])
+    assert set(found.values.values()) == {None}
+    assert all(found.notes[name] for name in found.values if name != "scenarios_won_against_defaults")
+
+
+def test_a_lost_comparison_stands_in_the_table() -> None:
+    (line,) = lines(compared("ramp", ours=11.0, rival=10.0), ["ramp"])
+    assert cells(line)[3].startswith("+10.0 %")

@@ -1,0 +1,58 @@
+"""The search for a rival's cheapest setting, driven by hand-made rows instead of simulations."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from kvis_sim.bench.methods import Method
+from kvis_sim.bench.rows import Job, Row
+from kvis_sim.bench.schedule import Question
+from kvis_sim.bench.search import Seeds, Sweep, at_setting, cheapest
+
+T = TypeVar("T")
+SWEEP = Sweep(Method("hpa-inflight"), "target", (4.0, 8.0, 16.0, 32.0, 64.0))
+SEEDS = Seeds(tuning=(0, 1), comparing=(0, 1, 2))
+
+
+def a_row(job: Job, attainment: float, cost: float = 1.0) -> Row:
+    return Row(job.scenario, job.method.family, job.method.label, job.seed, 100, attainment, cost)
+
+
+def answer(question: Question[T], row: Callable[[Job], Row]) -> T:
+    try:
+        jobs = next(question)
+        while True:
+            jobs = question.send({job: row(job) for job in jobs})
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def falling(job: Job) -> Row:
+    target = dict(job.method.params)["target"]
+    return a_row(job, 1.0 - target / 200.0, cost=64.0 / target)
+
+
+def test_finds_the_cheapest_setting_that_reaches_the_level() -> None:
+    outcome = answer(cheapest("ramp", SWEEP, level=0.90, level_name="0.9", seeds=SEEDS), falling)
+    assert (outcome.method, outcome.reached) == ("hpa-inflight(target=16)", True)
+    assert len(outcome.rows) == 3
+
+
+def test_says_so_when_nothing_reaches_the_level_and_takes_the_best() -> None:
+    outcome = answer(cheapest("ramp", SWEEP, level=0.999, level_name="0.999", seeds=SEEDS), falling)
+    assert (outcome.method, outcome.reached) == ("hpa-inflight(target=4)", False)
+
+
+def test_steps_back_when_the_other_seeds_miss_the_level() -> None:
+    def worse_on_the_third_seed(job: Job) -> Row:
+        return falling(job) if job.seed < 2 else a_row(job, falling(job).attainment - 0.1)
+
+    outcome = answer(
+        cheapest("ramp", SWEEP, level=0.90, level_name="0.9", seeds=SEEDS), worse_on_the_third_seed
+    )
+    assert outcome.method == "hpa-inflight(target=8)"
+
+
+def test_one_setting_is_run_on_every_seed() -> None:
+    outcome = answer(at_setting("ramp", Method("kvis"), (3, 4)), lambda job: a_row(job, 0.95))
+    assert [row.seed for row in outcome.rows] == [3, 4]
+    assert outcome.reached
