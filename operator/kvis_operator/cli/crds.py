@@ -1,7 +1,8 @@
 """`kvis crds write|check`: files generated from the models, made or compared with what is there.
 
-They are the CRD and, where the chart's folder is given, the profiles' part of its values schema. `check` is
-for CI: it prints the difference and fails when the models have changed and a file has not.
+They are the CRD and, where the chart's folder is given, the profiles' part of its values schema and the
+table in its README. `check` is for CI: it prints the difference and fails when the models have changed and
+a file has not.
 """
 
 import argparse
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from kvis_operator.api import crd, values_schema
+from kvis_operator.cli import values_table
 
 DEFAULT_CHART: Final = Path("helm/kvis")
 VALUES_SCHEMA: Final = "values.schema.json"
+README: Final = "README.md"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -22,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--chart",
         type=Path,
-        help="folder of the chart, to do its values schema too; default: helm/kvis if there",
+        help="folder of the chart, to do its values schema and README too; default: helm/kvis if there",
     )
 
 
@@ -59,6 +62,8 @@ def _generated(folder: Path, chart: Path | None) -> dict[Path, str]:
     if chart is not None:
         schema = chart / VALUES_SCHEMA
         files[schema] = values_schema.text(schema.read_text())
+        readme = chart / README
+        files[readme] = values_table.readme(readme.read_text(), (chart / "values.yaml").read_text())
     return files
 
 
