@@ -32,9 +32,9 @@ SWITCH_INTERVAL_SECONDS: Final = 0.0005
 operation. Python's 5 ms would cost a step of 30 layers far more than the text of all streams is worth."""
 
 OPENMP_WAIT: Final = ("OMP_WAIT_POLICY", "PASSIVE")
-"""Threads that wait for each other sleep instead of spinning. Pods share their node's CPUs: with 2 threads on 2
-cores under a load of 14, 32 sequences decoded at 27 tokens/s so, and at 4 with spinning threads, each of which
-holds the core that the other one needs. An environment that sets the variable is obeyed."""
+"""Threads that wait for each other sleep instead of spinning. Pods share their node's CPUs: with 2 threads
+on 2 cores under a load of 14, 32 sequences decoded at 27 tokens/s so, and at 4 with spinning threads, each of
+which holds the core that the other one needs. An environment that sets the variable is obeyed."""
 
 logger = logging.getLogger(__name__)
 
