@@ -7,7 +7,8 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
-from . import cluster
+import lab
+
 from .progress import LabError
 
 
@@ -31,6 +32,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     up.add_argument("--use-current-cluster", action="store_true", help="take the cluster of KUBECONFIG")
     up.set_defaults(run=_up)
+    prepare = commands.add_parser("prepare", help="compile and build images ahead; needs only a bare Python")
+    prepare.set_defaults(run=_prepare)
     commands.add_parser("down", help="take it away, with all that it left").set_defaults(run=_down)
     commands.add_parser("status", help="what is up, with pids and logs").set_defaults(run=_status)
     commands.add_parser("images", help="build the images and give them to the cluster").set_defaults(
@@ -45,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _up(options: argparse.Namespace) -> int:
-    found = cluster.up(
+    found = lab.up(
         with_node=not options.control_plane_only,
         with_images=not options.no_images and not options.control_plane_only,
         use_current=options.use_current_cluster,
@@ -54,24 +57,29 @@ def _up(options: argparse.Namespace) -> int:
     return 0
 
 
+def _prepare(_: argparse.Namespace) -> int:
+    lab.prepare()
+    return 0
+
+
 def _down(_: argparse.Namespace) -> int:
-    cluster.down()
+    lab.down()
     return 0
 
 
 def _status(_: argparse.Namespace) -> int:
-    print("\n".join(cluster.status()))
-    return 0 if cluster.current() else 1
+    print("\n".join(lab.status()))
+    return 0 if lab.current() else 1
 
 
 def _images(_: argparse.Namespace) -> int:
-    found = cluster.up(with_node=True, with_images=True)
+    found = lab.up(with_node=True, with_images=True)
     print("\n".join(f"{role}={reference}" for role, reference in found.images.items()))
     return 0
 
 
 def _kubeconfig(_: argparse.Namespace) -> int:
-    found = cluster.current()
+    found = lab.current()
     if found is None:
         raise LabError("no cluster is up; `make lab` brings one up")
     print(found.kubeconfig)
@@ -83,7 +91,7 @@ def _fake_node(options: argparse.Namespace) -> int:
         run_until_stopped,
     )  # needs the Kubernetes client, which the other commands do without
 
-    found = cluster.current()
+    found = lab.current()
     if found is None:
         raise LabError("no cluster is up; `make lab` brings one up")
     asyncio.run(run_until_stopped(found.kubeconfig, name=options.name, ready_after=options.ready_after))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from .layout import Layout
+from .locks import exclusive
 from .progress import StepError, step
 
 GO_MODULES: Final = Path(__file__).resolve().parent / "go"
@@ -53,6 +54,13 @@ HELM: Final = Build("helm", "helm.sh/helm/v4", ("helm.sh/helm/v4/cmd/helm",))
 
 def ensure(layout: Layout, builds: Sequence[Build]) -> None:
     """Build what the cache lacks, one module after another: each already uses every core."""
+    if all(is_built(layout, build) for build in builds):
+        return
+    with exclusive(layout.cache / "binaries.lock", what="Go builds"):
+        _build_missing(layout, builds)
+
+
+def _build_missing(layout: Layout, builds: Sequence[Build]) -> None:
     for build in builds:
         if not is_built(layout, build):
             with step(f"build {', '.join(build.names)} {version_of(build)} from Go modules", long=True):

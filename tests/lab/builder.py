@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from .layout import RUN, Layout
+from .layout import BUILD_RUN, Layout
 from .progress import StepError
 
 SHARED_READ_ONLY: Final = ("/etc/ssl/certs", "/etc/pip.conf")
@@ -69,9 +69,17 @@ def remove_image(layout: Layout, reference: str) -> None:
 def export(layout: Layout, reference: str) -> Path:
     """Write an image's missing blobs, not compressed, into the folder that all images share; return it."""
     folder = layout.cache / "oci"
-    store = f"[overlay@{layout.cache / 'buildah'}+{RUN / 'buildah'}]"
+    store = f"[overlay@{layout.builds}+{BUILD_RUN}]"
     # buildah's own push would compress: minutes for gigabytes that are unpacked right afterwards.
-    command = ["skopeo", "--insecure-policy", "copy", "--quiet", "--dest-oci-accept-uncompressed-layers"]
+    command = [
+        "skopeo",
+        "--tmpdir",
+        str(layout.cache / "tmp"),
+        "--insecure-policy",
+        "copy",
+        "--quiet",
+        "--dest-oci-accept-uncompressed-layers",
+    ]
     command += [f"containers-storage:{store}{reference}", f"oci:{folder}:{reference}"]
     run_logged(layout, f"export-{_short(reference)}", command)
     return folder
@@ -94,8 +102,8 @@ def likely_cause(log: str) -> str:
 
 def _buildah(layout: Layout, verb: str, *words: str) -> list[str]:
     tool = shutil.which("buildah") or "/usr/bin/buildah"
-    root, runroot = layout.cache / "buildah", RUN / "buildah"
-    return [tool, "--root", str(root), "--runroot", str(runroot), "--storage-driver", "overlay", verb, *words]
+    store = ["--root", str(layout.builds), "--runroot", str(BUILD_RUN), "--storage-driver", "overlay"]
+    return [tool, *store, verb, *words]
 
 
 def _environment(layout: Layout) -> dict[str, str]:

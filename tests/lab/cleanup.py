@@ -20,7 +20,8 @@ from typing import Final
 
 from . import control_plane, processes
 from .firewall import remove_chains
-from .layout import BRIDGE, CGROUP, NETWORK, RUN, Layout
+from .layout import BRIDGE, BUILD_RUN, CGROUP, NETWORK, RUN, Layout
+from .locks import exclusive_if_free
 from .progress import StepError, step
 
 CGROUP_ROOT: Final = Path("/sys/fs/cgroup")
@@ -41,7 +42,8 @@ def take_down(layout: Layout) -> None:
             processes.stop(layout, name)
         _end_shims()
     with step("remove the lab's mounts, network, cgroups and files"):
-        unmount_below((RUN, layout.state, layout.cache))
+        unmount_below((RUN, layout.state, layout.containerd))
+        _release_build_store(layout)
         if os.geteuid() == 0:
             _remove_network()
             _remove_cgroups()
@@ -79,6 +81,14 @@ def shim_pids() -> list[int]:
     """Processes that serve containers of the lab's containerd, and that containerd itself."""
     address = f"{RUN}/containerd.sock"
     return [pid for pid in _all_pids() if address in _command_line(pid)]
+
+
+def _release_build_store(layout: Layout) -> None:
+    """Unmount what image builds left; one that is running keeps what it has."""
+    with exclusive_if_free(layout.build_lock) as is_free:
+        if is_free:
+            unmount_below((layout.builds, BUILD_RUN))
+            shutil.rmtree(BUILD_RUN, ignore_errors=True)
 
 
 def _end_containers() -> None:

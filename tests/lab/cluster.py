@@ -6,7 +6,6 @@ parts do not answer is cleaned away and made anew, so that one killed run never 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from . import api, binaries, cleanup, control_plane, images, kind, node, preflight, processes, sources
 from .layout import NODE_NAME, RUN, Layout, default_layout
+from .locks import exclusive
 from .progress import LabError, say, step
 from .sources import Source
 
@@ -58,7 +58,7 @@ def up(*, with_node: bool = True, with_images: bool = True, use_current: bool = 
         match choice.source:
             case Source.EXISTING:
                 binaries.ensure(layout, [binaries.HELM])
-                built = _given_images()
+                built = _given_images() if with_images else {}
             case Source.KIND:
                 built = _up_kind(layout, with_images=with_images)
             case Source.LAB:
@@ -124,9 +124,7 @@ def status() -> list[str]:
 
 def _up_lab(layout: Layout, *, with_images: bool) -> Mapping[str, str]:
     """Compile, build images and start processes at the same time where they do not wait for each other."""
-    packages = preflight.missing_packages()
-    if packages:
-        preflight.install_packages(layout, packages)
+    preflight.install_missing(layout)
     _clean_unless_healthy(layout)
     node.start_containerd(layout)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="images") as pool:
@@ -186,9 +184,14 @@ def _record(layout: Layout, choice: sources.Choice, built: Mapping[str, str]) ->
 
 
 def _given_images() -> Mapping[str, str]:
-    """Images that the nodes of an existing cluster can pull: the user says which."""
+    """Images that the nodes of an existing cluster can pull: only the user knows."""
     names = {"operator": "KVIS_OPERATOR_IMAGE", "runtime": "KVIS_RUNTIME_IMAGE"}
-    return {role: os.environ[name] for role, name in names.items() if os.environ.get(name)}
+    missing = [name for name in names.values() if not os.environ.get(name)]
+    if missing:
+        raise LabError(
+            f"on an existing cluster {' and '.join(missing)} must name an image that its nodes can pull"
+        )
+    return {role: os.environ[name] for role, name in names.items()}
 
 
 def _known_images(layout: Layout) -> Mapping[str, str]:
@@ -201,10 +204,7 @@ def _known_images(layout: Layout) -> Mapping[str, str]:
 
 @contextmanager
 def _one_at_a_time(layout: Layout) -> Iterator[None]:
-    """Two runs at once would start everything twice; the second waits for the first."""
-    layout.state.mkdir(parents=True, exist_ok=True)
-    with (layout.state / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with exclusive(layout.state / "lock", what="the lab's start or stop"):
         _refuse_beside_another(layout)
         yield
 

@@ -18,6 +18,7 @@ from typing import Final
 from . import builder, ctr
 from .builder import Job
 from .layout import REPOSITORY, Layout
+from .locks import exclusive
 from .pod_images import DOCKERFILES
 from .progress import step
 
@@ -91,14 +92,24 @@ def torch_index() -> str:
     return os.environ.get("TORCH_INDEX_URL", "")
 
 
+def build(layout: Layout) -> Mapping[str, str]:
+    """Build what the store of built images lacks; gives the references."""
+    wanted = references()
+    with exclusive(layout.build_lock, what="image builds"):
+        for recipe in RECIPES:
+            _build(layout, recipe, wanted[recipe.role])
+    return wanted
+
+
 def ensure(layout: Layout) -> Mapping[str, str]:
     """Build and deliver what containerd lacks, and write which references the cluster can run."""
     wanted = references()
-    for recipe in RECIPES:
-        reference = wanted[recipe.role]
-        if not ctr.has_image(reference):
-            _build(layout, recipe, reference)
-            _deliver(layout, recipe, reference)
+    missing = [recipe for recipe in RECIPES if not ctr.has_image(wanted[recipe.role])]
+    if missing:
+        with exclusive(layout.build_lock, what="image builds"):
+            for recipe in missing:
+                _build(layout, recipe, wanted[recipe.role])
+                _deliver(layout, recipe, wanted[recipe.role])
     layout.images.write_text(json.dumps(wanted, indent=1) + "\n")
     return wanted
 

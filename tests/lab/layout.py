@@ -15,6 +15,7 @@ from typing import Final
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 
 RUN: Final = Path("/run/kvis-lab")  # sockets and mounts: short, because a socket's path ends at 108 bytes
+BUILD_RUN: Final = Path("/run/kvis-lab-build")  # of image builds, which need no lab
 BRIDGE: Final = "kvis-lab0"
 NETWORK: Final = "kvis-lab"
 CGROUP: Final = "kvis-lab"
@@ -93,6 +94,15 @@ class Layout:
     @property
     def binaries(self) -> Path:
         return self.cache / "bin"
+
+    @property
+    def builds(self) -> Path:
+        """The store of built images."""
+        return self.cache / "buildah"
+
+    @property
+    def build_lock(self) -> Path:
+        return self.cache / "buildah.lock"
 
     @property
     def containerd(self) -> Path:

@@ -17,6 +17,7 @@ from typing import Final
 
 from . import layout as names
 from .layout import Layout
+from .locks import exclusive
 from .progress import LabError, StepError, step
 
 GO_MINIMUM: Final = (1, 24)
@@ -94,8 +95,16 @@ def may_install() -> bool:
     return os.environ.get("KVIS_LAB_INSTALL") == "1" or os.environ.get("CI", "").lower() in ("1", "true")
 
 
+def install_missing(layout: Layout) -> None:
+    """Install the Debian packages that are missing, or say how, where the lab may not."""
+    with exclusive(layout.cache / "packages.lock", what="the installation of packages"):
+        packages = missing_packages()
+        if packages:
+            install_packages(layout, packages)
+
+
 def install_packages(layout: Layout, packages: Sequence[str]) -> None:
-    """Install Debian packages, or say how, where the lab may not."""
+    """Install Debian packages. Raises LabError with the command where the lab may not."""
     command = f"apt-get install -y --no-install-recommends {' '.join(packages)}"
     if not may_install():
         raise LabError(
