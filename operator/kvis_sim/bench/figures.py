@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from kvis_sim.bench.disturbance import disturbance
-from kvis_sim.bench.methods import DEFAULT_RIVALS, IN_FLIGHT_RIVALS
+from kvis_sim.bench.methods import DEFAULT_RIVALS
 from kvis_sim.bench.rows import Row
 from kvis_sim.bench.search import Outcome
 from kvis_sim.scenarios.catalogue import recipe_named
@@ -52,20 +52,10 @@ def kind_of(scenario: str) -> Kind:
 
 
 def best_in_flight(outcomes: Outcomes, scenario: str, level: str) -> Outcome | None:
-    """The cheapest tuned in-flight HPA or KEDA that reaches the level; when none does, the one that
-    attains most.
-    """
-    prefix = "as-ours" if level == "ours" else "level"
-    suffix = "" if level == "ours" else f"|{level}"
-    found = [
-        outcome
-        for method in IN_FLIGHT_RIVALS
-        if (outcome := outcomes.get(f"{scenario}|{prefix}|{method.label}{suffix}")) is not None
-    ]
-    reached = [outcome for outcome in found if outcome.reached]
-    if reached:
-        return min(reached, key=lambda outcome: outcome.replica_hours)
-    return max(found, key=lambda outcome: outcome.attainment, default=None)
+    """The cheapest tuned in-flight HPA or KEDA that reaches the level; when none does, the best one."""
+    return outcomes.get(
+        f"{scenario}|{'as-ours|in-flight' if level == 'ours' else f'level|in-flight|{level}'}"
+    )
 
 
 def percents(ours: Sequence[Row], rival: Sequence[Row]) -> tuple[float, ...]:

@@ -57,7 +57,7 @@ def thinning(size: Size, unanswered: int) -> str:
     """In words, what was left out against the whole protocol."""
     text = (
         f"{len(size.seeds)} seeds ({len(size.day_seeds)} for day-long scenarios); rivals' settings searched "
-        f"by bisection on {len(size.seeds[:2])} seeds, then confirmed on all."
+        f"by bisection on {len(size.seeds[:2])} seeds, the best of them then run on all."
     )
     return f"{text} {unanswered} questions were left open for lack of time." if unanswered else text
 
@@ -74,17 +74,18 @@ def _headline(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Ques
     # Days take longest by far: the other scenarios are answered first.
     ordered = sorted(recipes, key=lambda recipe: (recipe.kind in DAYS, recipe.kind is not Kind.MIX_SHIFT))
     for recipe in ordered:
-        seeds = size.of(recipe)
-        yield f"{recipe.name}|ours", at_setting(recipe.name, OURS, seeds.comparing)
-        yield f"{recipe.name}|clairvoyant", at_setting(recipe.name, CLAIRVOYANT, seeds.comparing)
+        name, seeds = recipe.name, size.of(recipe)
+        yield f"{name}|ours", at_setting(name, OURS, seeds.comparing)
+        yield f"{name}|clairvoyant", at_setting(name, CLAIRVOYANT, seeds.comparing)
+        yield f"{name}|as-ours|in-flight", _as_good_as_ours(name, IN_FLIGHT, seeds)
+        yield f"{name}|as-ours|static", _as_good_as_ours(name, STATIC, seeds)
         for rival in DEFAULT_RIVALS:
-            yield f"{recipe.name}|default|{rival.label}", at_setting(recipe.name, rival, seeds.comparing)
-        for sweep in (*in_flight_sweeps(), STATIC):
-            yield f"{recipe.name}|as-ours|{sweep.method.label}", _as_good_as_ours(recipe.name, sweep, seeds)
-        for sweep in in_flight_sweeps():
-            for level in LEVELS:
-                yield _at_level(recipe.name, sweep, level, seeds)
-        yield f"{recipe.name}|level|kvis|0.99", _ours_at(recipe.name, LEVELS[0], seeds)
+            yield f"{name}|default|{rival.label}", at_setting(name, rival, seeds.comparing)
+    for recipe in ordered:
+        name, seeds = recipe.name, size.of(recipe)
+        for level in LEVELS:
+            yield f"{name}|level|kvis|{level:g}", _at_level(name, MARGIN, level, seeds)
+            yield f"{name}|level|in-flight|{level:g}", _at_level(name, IN_FLIGHT, level, seeds)
 
 
 def _robustness(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Question[Outcome]]]:
@@ -106,16 +107,13 @@ def _comparison(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Qu
     if not size.complete:
         return
     for recipe in recipes:
-        seeds = size.of(recipe)
+        name, seeds = recipe.name, size.of(recipe)
+        some = Seeds(seeds.tuning, seeds.comparing[:5])
         for level in LEVELS:
-            yield _at_level(recipe.name, STATIC, level, seeds)
-            if recipe.kind in DAYS:
-                continue
-            for name in SWEPT_RIVALS:
-                yield _at_level(
-                    recipe.name, family_sweep(name), level, Seeds(seeds.tuning, seeds.comparing[:5])
-                )
-        yield f"{recipe.name}|level|kvis|0.95", _ours_at(recipe.name, LEVELS[1], seeds)
+            yield f"{name}|level|static|{level:g}", _at_level(name, STATIC, level, seeds)
+            for rival in () if recipe.kind in DAYS else SWEPT_RIVALS:
+                found = _at_level(name, (family_sweep(rival),), level, some)
+                yield f"{name}|level|{rival}|{level:g}", found
         for target in ONE_SETTING_TARGETS:
             setting = Method("hpa-inflight").at(down=1800.0, target=target)
             yield f"{recipe.name}|one-setting|{target:g}", at_setting(recipe.name, setting, seeds.tuning)
@@ -137,36 +135,26 @@ def _background(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Qu
     for variant in variants():
         seeds = Seeds(size.seeds[:2], size.seeds[:3])
         yield f"{variant.name}|ours", at_setting(variant.name, OURS, seeds.comparing)
-        sweep = Sweep(IN_FLIGHT_RIVALS[1], "target", FAMILIES["hpa-inflight"].values)
-        yield f"{variant.name}|as-ours|{sweep.method.label}", _as_good_as_ours(variant.name, sweep, seeds)
+        yield f"{variant.name}|as-ours|in-flight", _as_good_as_ours(variant.name, IN_FLIGHT[:2], seeds)
 
 
 def family_sweep(name: str) -> Sweep:
     return Sweep(Method(name), FAMILIES[name].axis, FAMILIES[name].values)
 
 
-STATIC = family_sweep("static")
+STATIC = (family_sweep("static"),)
+MARGIN = (Sweep(OURS, "rho", RHO),)
+IN_FLIGHT = tuple(
+    Sweep(method, FAMILIES[method.family].axis, FAMILIES[method.family].values) for method in IN_FLIGHT_RIVALS
+)
 
 
-def in_flight_sweeps() -> tuple[Sweep, ...]:
-    return tuple(
-        Sweep(method, FAMILIES[method.family].axis, FAMILIES[method.family].values)
-        for method in IN_FLIGHT_RIVALS
-    )
+def _at_level(scenario: str, sweeps: Sequence[Sweep], level: float, seeds: Seeds) -> Question[Outcome]:
+    return cheapest(scenario, sweeps, level=level, level_name=f"{level:g}", seeds=seeds)
 
 
-def _at_level(scenario: str, sweep: Sweep, level: float, seeds: Seeds) -> tuple[str, Question[Outcome]]:
-    name = f"{scenario}|level|{sweep.method.label}|{level:g}"
-    return name, cheapest(scenario, sweep, level=level, level_name=f"{level:g}", seeds=seeds)
-
-
-def _ours_at(scenario: str, level: float, seeds: Seeds) -> Question[Outcome]:
-    sweep = Sweep(OURS, "rho", RHO)
-    return (yield from cheapest(scenario, sweep, level=level, level_name=f"{level:g}", seeds=seeds))
-
-
-def _as_good_as_ours(scenario: str, sweep: Sweep, seeds: Seeds) -> Question[Outcome]:
+def _as_good_as_ours(scenario: str, sweeps: Sequence[Sweep], seeds: Seeds) -> Question[Outcome]:
     """The cheapest setting of a rival that attains at least what ours attains at its defaults."""
     ours = yield from at_setting(scenario, OURS, seeds.comparing)
     level = fmean(row.attainment for row in ours.rows)
-    return (yield from cheapest(scenario, sweep, level=level, level_name="ours", seeds=seeds))
+    return (yield from cheapest(scenario, sweeps, level=level, level_name="ours", seeds=seeds))

@@ -65,22 +65,49 @@ def at_setting(scenario: str, method: Method, seeds: Sequence[int]) -> Question[
     return Outcome(scenario, method.label, method.family, tuple(rows[job] for job in jobs))
 
 
-def cheapest(
-    scenario: str, sweep: Sweep, *, level: float, level_name: str, seeds: Seeds
-) -> Question[Outcome]:
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Where a sweep stops reaching the level, on the tuning seeds; `index` is the last value that reaches it."""
+
+    sweep: Sweep
+    index: int
+    replica_hours: float
+    attainment: float
+    tried: Mapping[str, tuple[float, float]]
+
+
+def edge(scenario: str, sweep: Sweep, *, level: float, seeds: Sequence[int]) -> Question[Edge]:
+    """By bisection. When nothing reaches the level, the value that attained most."""
     tried: dict[int, tuple[float, float]] = {}
     low, high = -1, len(sweep.values)
     while high - low > 1:
         middle = (low + high) // 2
-        outcome = yield from at_setting(scenario, sweep.at(middle), seeds.tuning)
+        outcome = yield from at_setting(scenario, sweep.at(middle), seeds)
         tried[middle] = (outcome.replica_hours, outcome.attainment)
         low, high = (middle, high) if outcome.attainment >= level else (low, middle)
     index = low if low >= 0 else max(tried, key=lambda found: tried[found][1])
-    outcome = yield from at_setting(scenario, sweep.at(index), seeds.comparing)
+    labels = {sweep.at(found).label: values for found, values in sorted(tried.items())}
+    return Edge(sweep, index, *tried[index], labels)
+
+
+def cheapest(
+    scenario: str, sweeps: Sequence[Sweep], *, level: float, level_name: str, seeds: Seeds
+) -> Question[Outcome]:
+    """The cheapest of the sweeps' edges that reaches the level, or the one that attains most, on all seeds."""
+    edges = []
+    for sweep in sweeps:
+        edges.append((yield from edge(scenario, sweep, level=level, seeds=seeds.tuning)))
+    reached = [found for found in edges if found.attainment >= level]
+    if reached:
+        chosen = min(reached, key=lambda found: found.replica_hours)
+    else:
+        chosen = max(edges, key=lambda found: found.attainment)
+    index = chosen.index
+    outcome = yield from at_setting(scenario, chosen.sweep.at(index), seeds.comparing)
     for _ in range(STEPS_BACK):
         if outcome.attainment >= level or index == 0:
             break
         index -= 1
-        outcome = yield from at_setting(scenario, sweep.at(index), seeds.comparing)
-    labels = {sweep.at(found).label: values for found, values in sorted(tried.items())}
-    return Outcome(scenario, outcome.method, outcome.family, outcome.rows, level, level_name, labels)
+        outcome = yield from at_setting(scenario, chosen.sweep.at(index), seeds.comparing)
+    tried = {label: values for found in edges for label, values in found.tried.items()}
+    return Outcome(scenario, outcome.method, outcome.family, outcome.rows, level, level_name, tried)

@@ -32,13 +32,13 @@ def falling(job: Job) -> Row:
 
 
 def test_finds_the_cheapest_setting_that_reaches_the_level() -> None:
-    outcome = answer(cheapest("ramp", SWEEP, level=0.90, level_name="0.9", seeds=SEEDS), falling)
+    outcome = answer(cheapest("ramp", (SWEEP,), level=0.90, level_name="0.9", seeds=SEEDS), falling)
     assert (outcome.method, outcome.reached) == ("hpa-inflight(target=16)", True)
     assert len(outcome.rows) == 3
 
 
 def test_says_so_when_nothing_reaches_the_level_and_takes_the_best() -> None:
-    outcome = answer(cheapest("ramp", SWEEP, level=0.999, level_name="0.999", seeds=SEEDS), falling)
+    outcome = answer(cheapest("ramp", (SWEEP,), level=0.999, level_name="0.999", seeds=SEEDS), falling)
     assert (outcome.method, outcome.reached) == ("hpa-inflight(target=4)", False)
 
 
@@ -47,7 +47,7 @@ def test_steps_back_when_the_other_seeds_miss_the_level() -> None:
         return falling(job) if job.seed < 2 else a_row(job, falling(job).attainment - 0.1)
 
     outcome = answer(
-        cheapest("ramp", SWEEP, level=0.90, level_name="0.9", seeds=SEEDS), worse_on_the_third_seed
+        cheapest("ramp", (SWEEP,), level=0.90, level_name="0.9", seeds=SEEDS), worse_on_the_third_seed
     )
     assert outcome.method == "hpa-inflight(target=8)"
 
@@ -56,3 +56,14 @@ def test_one_setting_is_run_on_every_seed() -> None:
     outcome = answer(at_setting("ramp", Method("kvis"), (3, 4)), lambda job: a_row(job, 0.95))
     assert [row.seed for row in outcome.rows] == [3, 4]
     assert outcome.reached
+
+
+def test_the_cheapest_of_several_rules_is_chosen_on_the_tuning_seeds() -> None:
+    def keda_is_cheaper(job: Job) -> Row:
+        row = falling(job)
+        return a_row(job, row.attainment, row.replica_hours / (2.0 if row.family == "keda-inflight" else 1.0))
+
+    sweeps = (SWEEP, Sweep(Method("keda-inflight"), "target", SWEEP.values))
+    outcome = answer(cheapest("ramp", sweeps, level=0.90, level_name="0.9", seeds=SEEDS), keda_is_cheaper)
+    assert outcome.family == "keda-inflight"
+    assert len(outcome.tried) == 4
