@@ -197,15 +197,14 @@ class Replica:
     def _begin(self, now: float, steps: int, pairs: float) -> None:
         self._steps = steps
         self._began = now
-        self._first, self._growth = self._law.progression(
-            self._prefill, pairs, self._decoding, self.kv.tokens(self.step)
-        )
+        first, growth = self._law.progression(self._prefill, pairs, self._decoding, self.kv.tokens(self.step))
+        self._first, self._growth = first, growth
         scale = self.slowness
         if self._noise:
             # Independent noise of each step averages out over a stretch.
             scale *= max(0.2, 1.0 + self._noise * self._random.gauss(0.0, 1.0) / math.sqrt(steps))
         self._scale = scale
-        self.next_time = now + self._seconds_of(steps)
+        self.next_time = now + scale * steps * (first + 0.5 * growth * (steps - 1))
 
     def _plan_prefill(self) -> tuple[int, float]:
         """Steps and chunk positions of the next stretch with prompt tokens; sets the tokens per step."""

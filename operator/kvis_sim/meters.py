@@ -7,7 +7,7 @@ Nothing here grows with the number of requests.
 import math
 from bisect import bisect_left
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import log
 
 from kvis_operator.signals.sample import Histogram
@@ -31,10 +31,11 @@ REQUEST_BOUNDS = (
 class BucketCounts:
     """A Prometheus histogram being filled."""
 
-    __slots__ = ("_bounds", "_counts", "_total")
+    __slots__ = ("_bounds", "_counts", "_exposed_bounds", "_total")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
+        self._exposed_bounds = (*bounds, math.inf)
         self._counts = [0] * (len(bounds) + 1)
         self._total = 0.0
 
@@ -43,11 +44,8 @@ class BucketCounts:
         self._total += value * times
 
     def exposed(self) -> Histogram:
-        cumulative, sums = 0, []
-        for count in self._counts:
-            cumulative += count
-            sums.append(float(cumulative))
-        return Histogram((*self._bounds, math.inf), tuple(sums), self._total)
+        sums = tuple(map(float, accumulate(self._counts)))
+        return Histogram(self._exposed_bounds, sums, self._total)
 
 
 LOWEST_SECONDS = 1e-4
@@ -97,9 +95,9 @@ class LogBins:
 
     def exposed(self, bounds: tuple[float, ...]) -> Histogram:
         """As a Prometheus histogram; each bound is rounded to the next bin."""
-        sums = [0, *accumulate(self._counts)]
-        counts = [float(sums[position]) for position in _positions(bounds)]
-        return Histogram((*bounds, math.inf), (*counts, float(self.count)), self._total)
+        edges, bins = _positions(bounds), self._counts
+        between = [sum(bins[low:high]) for low, high in pairwise((0, *edges, BINS))]
+        return Histogram((*bounds, math.inf), tuple(map(float, accumulate(between))), self._total)
 
     def quantiles(self) -> Quantiles:
         return Quantiles(self.quantile(0.5), self.quantile(0.95), self.quantile(0.99))

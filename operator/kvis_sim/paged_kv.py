@@ -157,7 +157,7 @@ class PagedKV:
     # Life of a sequence
 
     def admit(self, length: int, blocks: tuple[int, ...], step: int) -> bool:
-        """Takes all blocks of a prompt of `length` tokens, those already here shared; False: there is no room."""
+        """Takes all blocks of a prompt of `length` tokens, shared ones once; False: there is no room."""
         needed = -(-length // self.block_size)
         anonymous = self.anonymous(step)
         room = self.total_blocks - anonymous - len(self._references) + len(self._idle)
