@@ -63,7 +63,7 @@ def register(registry: kopf.OperatorRegistry, view: ClusterView, wake: Wake) -> 
 
 def take(kind: str | None, resource: Resource, body: Body, *, view: ClusterView, wake: Wake) -> None:
     """One event: `kind` is None for an object of the first listing, else ADDED, MODIFIED or DELETED."""
-    before = view.bodies.get(resource.kind, {}).get(body["metadata"]["uid"])
+    before = view.get(resource.kind, body["metadata"]["uid"])
     body = {"kind": resource.kind, "apiVersion": resource.api_version, **body}
     if kind == "DELETED":
         view.remove(resource.kind, body["metadata"]["uid"])
@@ -90,10 +90,9 @@ def concerned(resource: Resource, body: Body, view: ClusterView) -> Iterator[Key
     if name:
         yield Key(namespace, name)
     owner = controller_uid(body)
-    if resource is not PODS and owner is not None:
-        for service in view.services():
-            if service["metadata"]["uid"] == owner and service["metadata"]["name"] != name:
-                yield key_of(service)
+    service = view.get(SERVICES.kind, owner) if owner else None
+    if service is not None and service["metadata"]["name"] != name:
+        yield key_of(service)
 
 
 def _asks_for_more(before: Body, after: Body) -> bool:

@@ -7,11 +7,10 @@ decide on half an interval.
 from dataclasses import dataclass
 
 from kvis_operator.cluster.resources import CHILDREN, DEPLOYMENTS, PODS, SERVICES
-from kvis_operator.observe.cluster import Body
+from kvis_operator.observe.cluster import Body, key_of
 from kvis_operator.observe.pods import endpoint, pod_state
 from kvis_operator.reconcile.intake import Accepted, Subject, read
 from kvis_operator.reconcile.world import Memory, World
-from kvis_operator.render.labels import SERVICE, selector
 from kvis_operator.signals import golden
 from kvis_operator.signals.observation import PodPhase
 
@@ -74,13 +73,13 @@ async def gather(world: World, service: Body, memory: Memory) -> Scene:
 def _scene(world: World, service: Body, memory: Memory, now: float) -> Scene:
     metadata = service["metadata"]
     namespace, name = metadata["namespace"], metadata["name"]
-    view = world.view
+    view, key = world.view, key_of(service)
     children = [
         child
         for resource in CHILDREN
         for child in (
             *view.owned(resource.kind, metadata["uid"]),
-            *_unowned(view.labelled(resource.kind, namespace, {SERVICE: name}), metadata["uid"]),
+            *_unowned(view.of_service(resource.kind, key), metadata["uid"]),
         )
     ]
     spec_changed = memory.generation != metadata.get("generation")
@@ -89,7 +88,7 @@ def _scene(world: World, service: Body, memory: Memory, now: float) -> Scene:
         service=service,
         subject=read(service, world.profiles),
         children=tuple(children),
-        pods=tuple(view.labelled(PODS.kind, namespace, selector(name))),
+        pods=tuple(view.of_service(PODS.kind, key)),
         autoscalers=(
             *view.autoscalers_of(namespace, SERVICES.kind, name),
             *view.autoscalers_of(namespace, DEPLOYMENTS.kind, name),

@@ -14,7 +14,7 @@ def at(version: int, name: str = "demo", **changes: object) -> dict[str, object]
 
 
 def names(view: ClusterView) -> set[str]:
-    return {body["metadata"]["name"] for body in view.bodies.get("Pod", {}).values()}
+    return {body["metadata"]["name"] for body in view.of_service("Pod", Key("team", "demo"))}
 
 
 def test_an_older_state_does_not_replace_a_newer_one() -> None:
@@ -56,7 +56,9 @@ def test_a_store_that_was_put_back_is_believed_whole() -> None:
 def test_managed_fields_are_not_kept() -> None:
     view = ClusterView()
     view.put("Pod", at(1, managedFields=[{"manager": "x" * 10_000}]))
-    assert "managedFields" not in view.bodies["Pod"]["uid-Pod-demo"]["metadata"]
+    found = view.get("Pod", "uid-Pod-demo")
+    assert found is not None
+    assert "managedFields" not in found["metadata"]
 
 
 def test_autoscalers_are_found_by_their_target() -> None:
@@ -82,4 +84,23 @@ def test_the_order_in_which_states_arrive_does_not_matter(versions: list[int]) -
     view = ClusterView()
     for number in versions:
         view.put("Pod", at(number))
-    assert view.bodies["Pod"]["uid-Pod-demo"]["metadata"]["resourceVersion"] == str(max(versions))
+    found = view.get("Pod", "uid-Pod-demo")
+    assert found is not None
+    assert found["metadata"]["resourceVersion"] == str(max(versions))
+
+
+def test_an_object_that_changes_its_label_is_found_in_one_place_only() -> None:
+    view = ClusterView()
+    view.put("Pod", at(1))
+    view.put("Pod", at(2, labels={"kvis.dev/service": "other"}))
+    assert names(view) == set()
+    assert len(view.of_service("Pod", Key("team", "other"))) == 1
+
+
+def test_of_two_services_that_had_one_name_the_later_counts() -> None:
+    view = ClusterView()
+    view.put("KVInferenceService", an_object("KVInferenceService", metadata={"uid": "first"}))
+    view.put("KVInferenceService", an_object("KVInferenceService", metadata={"uid": "second"}))
+    found = view.service(Key("team", "demo"))
+    assert found is not None
+    assert found["metadata"]["uid"] == "second"
