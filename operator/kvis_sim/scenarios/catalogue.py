@@ -45,7 +45,7 @@ def _replays() -> tuple[Recipe, ...]:
         Recipe(
             "azure-code",
             Kind.FIXED_MIX,
-            Replay("azure-code", copies=2),
+            Replay("azure-code"),
             H100_TP4_70B,
             duration=3420.0,
             initial=3,
