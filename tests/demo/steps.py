@@ -55,7 +55,8 @@ def install_chart(cluster: Cluster, *, tick_seconds: int = TICK_SECONDS) -> None
     settings = ",".join(f"{key}={value}" for key, value in values.items())
     helm(
         cluster,
-        *("upgrade", "--install", RELEASE, str(CHART), "--create-namespace"),
+        # The resource's definition may be there already, from the cluster tests on the same lab.
+        *("upgrade", "--install", RELEASE, str(CHART), "--create-namespace", "--take-ownership"),
         *("--set", settings, "--wait", "--timeout", "180s"),
     )
 
