@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 class ServerProcess:
     process: asyncio.subprocess.Process
     client: httpx.AsyncClient
+    admin_port: int
     log: Path
 
     async def ready(self, seconds: float) -> None:
@@ -36,24 +37,27 @@ class ServerProcess:
 
 
 @contextlib.asynccontextmanager
-async def a_server_process(module: str, *arguments: str, folder: Path, start_seconds: float = 20):
+async def a_server_process(
+    module: str, *arguments: str, folder: Path, start_seconds: float = 20, **environment: str
+):
     """Run `python -m module ARGUMENTS --port=...` while the block lasts; its output goes into `folder`."""
     port, admin_port = a_free_port(), a_free_port()
     log = folder / "server.log"
     paths = os.pathsep.join(str(ROOT / part) for part in ("pod_runtime", "tests"))
-    environment = {
+    variables = {
         **os.environ,
+        **environment,
         "PYTHONPATH": paths,
         "TERMINATION_LOG_OF_TEST": str(folder / "termination.log"),
     }
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", module, *arguments, f"--port={port}", f"--admin-port={admin_port}",
-            env=environment, stdout=output, stderr=output,
+            env=variables, stdout=output, stderr=output,
         )  # fmt: skip
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=120, limits=limits) as client:
-        server = ServerProcess(process, client, log)
+        server = ServerProcess(process, client, admin_port, log)
         try:
             await server.ready(start_seconds)
             yield server

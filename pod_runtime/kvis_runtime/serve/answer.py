@@ -5,7 +5,6 @@ client may retry elsewhere. After it a failure is one error event and no [DONE].
 """
 
 import asyncio
-import json
 from collections.abc import Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from kvis_runtime.serve.shapes import (
     FinishedChoice,
     Shape,
     chunk_frame,
+    encode,
     frame,
     usage_frame,
     whole_answer,
@@ -58,8 +58,7 @@ class WholeAnswer:
             return
         choices = [FinishedChoice(index, "".join(texts[index]), reasons[index]) for index in sorted(texts)]
         body = whole_answer(self.shape, choices, self.generation.usage())
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-        await Response(content, media_type="application/json")(scope, receive, send)
+        await Response(encode(body), media_type="application/json")(scope, receive, send)
 
 
 @dataclass(slots=True)

@@ -11,6 +11,9 @@ from typing import Any, Final, Protocol
 
 from kvis_runtime.serve.generation import Delta, Usage
 
+_COMPACT: Final = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":")
+)  # one per token would cost as much
 DONE: Final = b"data: [DONE]\n\n"
 
 
@@ -102,9 +105,14 @@ class ChatShape:
         return {"id": self.call_id, "object": kind, "created": self.created, "model": self.model}
 
 
+def encode(content: Mapping[str, Any]) -> bytes:
+    """Return compact JSON."""
+    return _COMPACT.encode(content).encode()
+
+
 def frame(content: Mapping[str, Any]) -> bytes:
     """Return one server-sent event."""
-    return b"data: " + json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
+    return b"data: " + encode(content) + b"\n\n"
 
 
 def chunk_frame(shape: Shape, choice: Mapping[str, Any], *, usage_follows: bool) -> bytes:

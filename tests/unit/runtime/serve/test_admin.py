@@ -5,10 +5,10 @@ import time
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from serving.running import POD_UID, a_server, an_api, an_engine
+from serving.tokens import a_token, public_pem
 
 LONG = {"ignore_eos": True, "max_tokens": 1500}
 PATHS = [
@@ -17,16 +17,6 @@ PATHS = [
     ("POST", "/kvis/drain"),
     ("POST", "/kvis/reset-prefix-cache"),
 ]
-
-
-def public_pem(key):
-    return key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-
-
-def a_token(key, *, audience=POD_UID, lifetime=20, **claims):
-    return jwt.encode({"aud": audience, "exp": time.time() + lifetime, **claims}, key, algorithm="EdDSA")
 
 
 @pytest.fixture
