@@ -21,7 +21,7 @@ class Rule:
     own_namespace: bool = False
 
 
-READ = ("get", "list", "watch")
+READ = ("list", "watch")
 OWN = ("get", "list", "watch", "create", "patch", "delete")
 
 RULES: tuple[Rule, ...] = (

@@ -92,7 +92,7 @@ async def nothing() -> None:
 
 async def until(check: Callable[[], bool], seconds: float = 8) -> None:
     async with asyncio.timeout(seconds):
-        while not check():
+        while not check():  # noqa: ASYNC110 - looked at from outside
             await asyncio.sleep(0.02)
 
 
