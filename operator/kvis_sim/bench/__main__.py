@@ -22,6 +22,7 @@ from kvis_sim.bench.rows import Row, RowStore, fingerprints
 from kvis_sim.bench.runs import run_job
 from kvis_sim.bench.schedule import Scheduler
 from kvis_sim.bench.search import Outcome
+from kvis_sim.bench.tables import tables
 from kvis_sim.scenarios.catalogue import recipe_named
 
 QUICK_MINUTES, FULL_MINUTES = 1.5, 175.0
@@ -63,12 +64,12 @@ def _write(
     measured, measured_rows = speed.measure()
     for name, value in measured.items():
         found.put(name, value)
-    rows = _distinct(outcomes)
+    rows, further = _distinct(outcomes), tables(outcomes, scenarios)
     findings = output.Findings(found, lines(outcomes, scenarios), rows, measured_rows, thinning)
     document = output.document(findings, command=command, date=datetime.now(UTC))
     output.write_json(out / "scaling.json", document)
     output.write_csv(out / "scaling.csv", rows)
-    (out / "scaling.html").write_text(page(document, findings.lines, rows))
+    (out / "scaling.html").write_text(page(document, findings.lines, rows, further))
     for line in [HEADER, *(cells(line) for line in findings.lines)]:
         print(" | ".join(line))
     for name, figure in found.values.items():

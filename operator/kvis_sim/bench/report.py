@@ -11,6 +11,7 @@ from typing import Any
 from kvis_sim.bench import svg
 from kvis_sim.bench.comparison import HEADER, Line, cells
 from kvis_sim.bench.rows import Row
+from kvis_sim.bench.tables import TextTable
 from kvis_sim.scenarios.catalogue import recipe_named
 
 GROUPS = (
@@ -24,7 +25,9 @@ GROUPS = (
 LOWEST_ATTAINMENT = 0.7
 
 
-def page(document: Mapping[str, Any], lines: Sequence[Line], rows: Sequence[Row]) -> str:
+def page(
+    document: Mapping[str, Any], lines: Sequence[Line], rows: Sequence[Row], further: Sequence[TextTable] = ()
+) -> str:
     plotted = [line.scenario for line in lines]
     code = f"<code>{escape(document['command'])}</code>"
     return html_page(
@@ -41,6 +44,7 @@ def page(document: Mapping[str, Any], lines: Sequence[Line], rows: Sequence[Row]
         _plots(_pareto(scenario, rows) for scenario in plotted),
         "<h2>Replicas over time</h2><p>Wanted replicas, first seed.</p>",
         _plots(_timeline(line, rows) for line in lines),
+        *(_text_table(table) for table in further),
     )
 
 
@@ -72,6 +76,13 @@ def _table(lines: Sequence[Line]) -> str:
     head = "".join(f"<th>{escape(text)}</th>" for text in HEADER)
     body = "".join(f"<tr>{_cells(line)}</tr>" for line in lines)
     return f"<div class=wide><table><tr>{head}</tr>{body}</table></div>"
+
+
+def _text_table(table: TextTable) -> str:
+    head = "".join(f"<th>{escape(text)}</th>" for text in table.header)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in table.rows)
+    title = f"<h2>{escape(table.title)}</h2><p>{escape(table.note)}</p>"
+    return f"{title}<div class=wide><table><tr>{head}</tr>{body}</table></div>"
 
 
 def _cells(line: Line) -> str:

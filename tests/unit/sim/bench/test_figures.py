@@ -7,6 +7,7 @@ from kvis_sim.bench.figures import figures, won_against_defaults
 from kvis_sim.bench.methods import DEFAULT_RIVALS, IN_FLIGHT_RIVALS, Method
 from kvis_sim.bench.rows import Row
 from kvis_sim.bench.search import Outcome
+from kvis_sim.bench.tables import tables
 
 
 def outcome(
@@ -77,3 +78,22 @@ def test_what_was_not_simulated_is_none_with_a_reason() -> None:
 def test_a_lost_comparison_stands_in_the_table() -> None:
     (line,) = lines(compared("ramp", ours=11.0, rival=10.0), ["ramp"])
     assert cells(line)[3].startswith("+10.0 %")
+
+
+def test_cost_at_a_level_says_who_does_not_reach_it() -> None:
+    outcomes = {
+        "ramp|level|kvis|0.99": outcome("ramp", Method("kvis"), 0.995, 7.0, level=0.99),
+        "ramp|level|wva-v1|0.99": outcome("ramp", Method("wva-v1"), 0.4, 9.0, level=0.99),
+    }
+    (table,) = (table for table in tables(outcomes, ["ramp"]) if table.title.startswith("Cost at 99"))
+    assert table.header == ("Scenario", "kvis", "wva-v1")
+    assert table.rows == (("ramp", "7.0", "(40.0%)"),)
+
+
+def test_ablations_are_compared_on_the_seeds_of_both() -> None:
+    outcomes = {
+        "ramp|ours": outcome("ramp", Method("kvis"), 0.99, 10.0),
+        "ramp|ablation|kvis-no-fit": outcome("ramp", Method("kvis-no-fit"), 0.98, 12.0),
+    }
+    (table,) = (table for table in tables(outcomes, ["ramp"]) if table.title == "Ablations")
+    assert table.rows == (("kvis-no-fit", "-1.00 [-1.00]", "+20.0 % [+20.0 %]", "1"),)
