@@ -20,7 +20,7 @@ from typing import Final
 
 from . import control_plane, processes
 from .firewall import remove_chains
-from .layout import BRIDGE, BUILD_RUN, CGROUP, NETWORK, RUN, Layout
+from .layout import BRIDGE, BUILD_RUN, CGROUP, RUN, Layout
 from .locks import exclusive_if_free
 from .progress import StepError, step
 
@@ -153,8 +153,9 @@ def _restore_sysctls(layout: Layout) -> None:
 
 
 def _remove_files(layout: Layout) -> None:
-    for result in CNI_RESULTS.glob(f"{NETWORK}-*"):
-        result.unlink(missing_ok=True)
+    for result in CNI_RESULTS.glob("*"):
+        if f"{RUN}/" in result.read_text(errors="replace"):  # the network namespace it is about is ours
+            result.unlink(missing_ok=True)
     for link in CONTAINER_LINKS.glob("*.log"):
         if str(layout.logs) in str(link.readlink()):
             link.unlink(missing_ok=True)
