@@ -25,6 +25,7 @@ def a_scene(
     *,
     pods: tuple[dict[str, Any], ...] = (),
     autoscalers: tuple[str, ...] = (),
+    child_autoscalers: tuple[str, ...] = (),
     is_tick: bool = False,
     now: float = NOON,
     deployed: int | None = None,
@@ -39,6 +40,7 @@ def a_scene(
         children=children,
         pods=pods,
         autoscalers=autoscalers,
+        child_autoscalers=child_autoscalers,
         is_tick=is_tick,
     )
 

@@ -181,6 +181,30 @@ async def test_s12_an_autoscaler_that_targets_the_service_is_yielded_to(
         await services.until_replicas("demo", 2)
 
 
+async def test_an_autoscaler_of_the_deployment_keeps_its_number_and_is_not_fought(
+    cluster: lab.Cluster,
+    kube: client.ApiClient,
+    namespace: str,
+    fake_node: FakeNode,
+    services: Services,
+    tmp_path: Path,
+) -> None:
+    async with an_operator(cluster, kube, namespace, tmp_path, placement=fake_node.placement) as operator:
+        await services.create(scaling=WIDE)
+        await services.until_ready()
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "demo"}
+        spec = {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 4}
+        hpa = {"metadata": {"name": "theirs"}, "spec": spec}
+        await client.AutoscalingV2Api(kube).create_namespaced_horizontal_pod_autoscaler(namespace, hpa)
+        await services.until("demo", "ScalingActive", "ExternallyScaled", status="False")
+        apps = client.AppsV1Api(kube)
+        await apps.patch_namespaced_deployment_scale("demo", namespace, {"spec": {"replicas": 2}})
+        before = await operator.metric("kvis_api_writes_total", resource="deployments")
+        await asyncio.sleep(5)
+        assert (await services.deployment()).spec.replicas == 2
+        assert await operator.metric("kvis_api_writes_total", resource="deployments") == before
+
+
 async def test_paused_changes_nothing_and_goes_on_afterwards(
     cluster: lab.Cluster,
     kube: client.ApiClient,

@@ -56,7 +56,7 @@ async def run_process(settings: Settings, inputs: Inputs) -> int:
     """Exit code: 0 after a signal, 1 when the lease, the watches or the loop were lost."""
     async with AsyncExitStack() as stack:
         process = await _assemble(settings, inputs, stack)
-        app = build_app(process.signs, process.sources)
+        app = build_app(process.signs(), process.sources())
         runner = await start(app, host=settings.host, port=settings.port)
         stack.push_async_callback(runner.cleanup)
         logger.info("Listening", extra={"addresses": runner.addresses, "identity": process.lock.identity})
@@ -75,9 +75,28 @@ class Process:
     lock: LeaseLock
     pulse: WatchPulse
     api: ApiClient
-    signs: Signs
-    sources: Sources
     synced: asyncio.Event
+
+    def signs(self) -> Signs:
+        """What health is judged by."""
+        lock, fence = self.lock, self.fence
+        return Signs(
+            watch_ages=self.pulse.ages,
+            queue_oldest_seconds=self.queue.oldest_seconds,
+            api_answer_age=lambda: None if lock.answered_at is None else fence.now() - lock.answered_at,
+            is_synced=self.synced.is_set,
+        )
+
+    def sources(self) -> Sources:
+        """What the metrics are computed from."""
+        return Sources(
+            journal=self.world.journal,
+            writes=lambda: self.world.kube.writes,
+            queue_depth=lambda: self.queue.depth,
+            queue_oldest_seconds=self.queue.oldest_seconds,
+            watch_ages=self.pulse.ages,
+            is_leader=lambda: self.fence.remaining_seconds > 0,
+        )
 
 
 async def _assemble(settings: Settings, inputs: Inputs, stack: AsyncExitStack) -> Process:
@@ -100,22 +119,7 @@ async def _assemble(settings: Settings, inputs: Inputs, stack: AsyncExitStack) -
         return await one_pass(key, world=world)
 
     queue = WorkQueue(look, workers=settings.workers, errors=world.journal.errors)
-    pulse, synced = WatchPulse(), asyncio.Event()
-    signs = Signs(
-        watch_ages=pulse.ages,
-        queue_oldest_seconds=queue.oldest_seconds,
-        api_answer_age=lambda: None if lock.answered_at is None else fence.now() - lock.answered_at,
-        is_synced=synced.is_set,
-    )
-    sources = Sources(
-        journal=world.journal,
-        writes=lambda: world.kube.writes,
-        queue_depth=lambda: queue.depth,
-        queue_oldest_seconds=queue.oldest_seconds,
-        watch_ages=pulse.ages,
-        is_leader=lambda: fence.remaining_seconds > 0,
-    )
-    return Process(world, queue, fence, lock, pulse, api, signs, sources, synced)
+    return Process(world, queue, fence, lock, WatchPulse(), api, asyncio.Event())
 
 
 async def _world(
@@ -167,6 +171,8 @@ async def _watching(process: Process, settings: Settings) -> AsyncIterator["asyn
     runs.
     """
     registry, kopf_settings = kopf.OperatorRegistry(), kopf.OperatorSettings()
+    # Without one kopf asks for the user's name, which a numeric user of a container has none of.
+    kopf_identity: Any = process.lock.identity
     handlers.configure(kopf_settings)
     handlers.register(registry, process.world.view, process.queue.wake)
 
@@ -184,6 +190,7 @@ async def _watching(process: Process, settings: Settings) -> AsyncIterator["asyn
             registry=registry,
             settings=kopf_settings,
             standalone=True,
+            identity=kopf_identity,
             clusterwide=not settings.namespaces,
             namespaces=settings.namespaces,
             ready_flag=ready,

@@ -1,9 +1,9 @@
 """Carrying out a plan for children: server-side apply for what differs, deletes by UID for what is no
 longer wanted.
 
-A conflict is not forced blindly. A field of a child that somebody edited by hand is taken back, with an
-event, since the resource is the place to say it. `spec.replicas` of the Deployment that an autoscaler holds
-is left to it.
+A conflict is not forced blindly: a field of a child that somebody edited by hand is taken back, with an
+event, since the resource is the place to say it. Replicas that an autoscaler holds never get here: they are
+left as they are.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,6 @@ from typing import Any
 from kvis_operator.cluster.client import Kube, KubeError, Manifest
 from kvis_operator.cluster.resources import CONFIG_MAPS, DEPLOYMENTS, child_resource
 from kvis_operator.rollout.children import Apply, ChildrenPlan, Taken, plan_children
-
-REPLICAS_FIELD = ".spec.replicas"
 
 
 class NameTakenError(Exception):
@@ -87,11 +85,8 @@ async def _apply(kube: Kube, step: Apply) -> tuple[Manifest, str]:
     try:
         return await kube.apply(resource, manifest, force=False, disruptive=disruptive), ""
     except KubeError as error:
-        fields = _conflicting_fields(error)
-        if not fields:
+        if not _is_field_conflict(error):
             raise
-        if fields == {REPLICAS_FIELD} and "autoscal" in error.message.lower():
-            return await kube.apply(resource, _without_replicas(manifest), force=False), ""
         return await kube.apply(resource, manifest, force=True, disruptive=disruptive), error.message
 
 
@@ -110,18 +105,10 @@ def _shrinks(step: Apply) -> bool:
     return wanted is not None and live is not None and wanted < live
 
 
-def _without_replicas(manifest: Manifest) -> Manifest:
-    return {**manifest, "spec": {k: v for k, v in manifest["spec"].items() if k != "replicas"}}
-
-
-def _conflicting_fields(error: KubeError) -> set[str]:
-    """Fields that others manage; empty when the error is of another kind, such as a newer resource
-    version.
-    """
+def _is_field_conflict(error: KubeError) -> bool:
+    """Whether others manage fields that we set; a newer resource version is a conflict of another kind."""
     causes: Sequence[dict[str, Any]] = error.details.get("causes") or ()
-    if error.status != 409:
-        return set()
-    return {cause.get("field", "") for cause in causes if cause.get("reason") == "FieldManagerConflict"}
+    return error.status == 409 and any(cause.get("reason") == "FieldManagerConflict" for cause in causes)
 
 
 def _place(step: Apply) -> int:

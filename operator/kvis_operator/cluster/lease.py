@@ -122,25 +122,7 @@ async def lead_while_elected(
     cancelling, `lead` ends first, then the lease is released.
     """
     elected = asyncio.Event()
-
-    async def begin() -> None:
-        elected.set()
-
-    async def stop() -> None:
-        logger.error("Lost the lease")
-
-    election = asyncio.create_task(
-        leaderelection.LeaderElection(
-            Config(
-                lock,
-                timings.lease,
-                timings.renew,
-                timings.retry,
-                onstarted_leading=begin,
-                onstopped_leading=stop,
-            )
-        ).run()
-    )
+    election = asyncio.create_task(_run_election(lock, timings, elected))
     leading = asyncio.create_task(_after(elected, lead))
     try:
         done, _ = await asyncio.wait({election, leading}, return_when=asyncio.FIRST_COMPLETED)
@@ -149,12 +131,28 @@ async def lead_while_elected(
     except asyncio.CancelledError:
         await _cancelled(leading)
         await _cancelled(election)
-        await lock.release()
+        if elected.is_set():
+            await lock.release()
         raise
     finally:
         fence.revoke()
         await _cancelled(leading)
         await _cancelled(election)
+
+
+async def _run_election(lock: LeaseLock, timings: LeaseTimings, elected: asyncio.Event) -> None:
+    """The library's election: sets `elected` when the lease is ours, returns when it is lost."""
+
+    async def begin() -> None:
+        elected.set()
+
+    async def stop() -> None:
+        logger.error("Lost the lease")
+
+    config = Config(
+        lock, timings.lease, timings.renew, timings.retry, onstarted_leading=begin, onstopped_leading=stop
+    )
+    await leaderelection.LeaderElection(config).run()
 
 
 async def _after(event: asyncio.Event, action: Callable[[], Awaitable[None]]) -> None:

@@ -65,12 +65,18 @@ async def _write_replicas(world: World, scene: Scene, memory: Memory, replicas: 
     version = scene.service["metadata"]["resourceVersion"]
     remembered = await patch_status(world.kube, scene.service, status, version)
     world.view.put(SERVICES.kind, remembered)
-    return await write_replicas(world.kube, remembered, replicas)
+    written = await write_replicas(world.kube, remembered, replicas)
+    reason = memory.decision.reason.value if memory.decision else "Initial"
+    details = {"service": f"{scene.namespace}/{scene.name}", "from": scene.replicas_field, "to": replicas}
+    logger.info("Wrote replicas", extra={**details, "reason": reason})
+    return written
 
 
 async def _prepare_shrinking(world: World, scene: Scene, memory: Memory, replicas: int) -> tuple[int, bool]:
     """Replicas that the Deployment may have now, and whether a smaller number waits for marks to be seen."""
     live: int | None = scene.deployment["spec"].get("replicas") if scene.deployment else None
+    if live is not None and scene.child_autoscalers:
+        return live, False  # the number there is another's; told once, by the condition
     if live is not None and replicas < live:
         changes = cost_changes(scene.pods, _victims(scene, memory, live - replicas))
         await mark_victims(world.kube, scene.namespace, changes)
@@ -139,4 +145,5 @@ async def _set_cap(world: World, pod: PodEndpoint, cap: int) -> str:
     except AdminCallError as error:
         logger.warning("Failed to set the cap", extra={"pod": pod.name, "error": str(error)})
         return str(error)
+    logger.info("Set the cap", extra={"pod": pod.name, "cap": applied})
     return "" if applied == cap else f"it was told {cap} and set {applied}"

@@ -128,9 +128,12 @@ def _scaling(scene: Scene, subject: Accepted, memory: Memory, intent: Intent) ->
     spec = subject.service.spec
     if spec.paused:
         return Verdict(ConditionType.SCALING_ACTIVE, False, Reason.PAUSED, "spec.paused is true")
-    if scene.autoscalers:
-        names = ", ".join(scene.autoscalers)
-        text = f"HorizontalPodAutoscaler {names} targets this service: it scales, KVIS only recommends"
+    others = (*scene.autoscalers, *scene.child_autoscalers)
+    if others:
+        target = "this service" if scene.autoscalers else "its Deployment"
+        text = (
+            f"HorizontalPodAutoscaler {', '.join(others)} targets {target}: it scales, KVIS only recommends"
+        )
         return Verdict(ConditionType.SCALING_ACTIVE, False, Reason.EXTERNALLY_SCALED, text)
     match spec.scaling.mode:
         case ScalingMode.MANUAL:

@@ -63,7 +63,8 @@ def deliberate(scene: Scene, subject: Accepted, memory: Memory, times: LoopTimes
 
 def follows_field(scene: Scene, subject: Accepted) -> bool:
     spec = subject.service.spec
-    return spec.paused or spec.scaling.mode is not ScalingMode.AUTO or bool(scene.autoscalers)
+    is_scaled = bool(scene.autoscalers or scene.child_autoscalers)
+    return spec.paused or spec.scaling.mode is not ScalingMode.AUTO or is_scaled
 
 
 def scaling_spec(subject: Accepted, times: LoopTimes) -> ScalingSpec:

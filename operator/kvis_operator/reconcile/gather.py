@@ -24,7 +24,8 @@ class Scene:
     subject: Subject
     children: tuple[Body, ...]
     pods: tuple[Body, ...]
-    autoscalers: tuple[str, ...]  # that target the service or its Deployment
+    autoscalers: tuple[str, ...]  # that target the service
+    child_autoscalers: tuple[str, ...]  # that target its Deployment
     is_tick: bool
 
     @property
@@ -82,19 +83,21 @@ def _scene(world: World, service: Body, memory: Memory, now: float) -> Scene:
             *_unowned(view.of_service(resource.kind, key), metadata["uid"]),
         )
     ]
-    spec_changed = memory.generation != metadata.get("generation")
     return Scene(
         now=now,
         service=service,
         subject=read(service, world.profiles),
         children=tuple(children),
         pods=tuple(view.of_service(PODS.kind, key)),
-        autoscalers=(
-            *view.autoscalers_of(namespace, SERVICES.kind, name),
-            *view.autoscalers_of(namespace, DEPLOYMENTS.kind, name),
-        ),
-        is_tick=spec_changed or now >= memory.next_tick_at,
+        autoscalers=tuple(view.autoscalers_of(namespace, SERVICES.kind, name)),
+        child_autoscalers=tuple(view.autoscalers_of(namespace, DEPLOYMENTS.kind, name)),
+        is_tick=memory.wishes != wishes(service) or now >= memory.next_tick_at,
     )
+
+
+def wishes(service: Body) -> Body:
+    """The spec without the field that scaling itself writes: a change of it is decided on at once."""
+    return {name: value for name, value in service["spec"].items() if name != "replicas"}
 
 
 def _unowned(found: list[Body], owner_uid: str) -> list[Body]:
@@ -121,5 +124,5 @@ async def _observe(world: World, scene: Scene, memory: Memory) -> None:
     memory.observation = golden.observe(
         states, memory.fleet, now=world.now(), interval=world.times.tick, start_seconds=start_seconds
     )
-    memory.generation = scene.generation
+    memory.wishes = wishes(scene.service)
     memory.next_tick_at = scene.now + world.times.tick

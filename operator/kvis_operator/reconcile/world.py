@@ -43,7 +43,7 @@ class Memory:
     written: Written
     caps: dict[str, CapState]  # by pod UID
     fleet: Fleet = field(default_factory=Fleet)
-    generation: int | None = None  # of the service at the last tick
+    wishes: Body | None = None  # the spec at the last tick, without replicas
     next_tick_at: float = 0.0
     status_at: float = 0.0  # of the last status write
     observation: Observation | None = None

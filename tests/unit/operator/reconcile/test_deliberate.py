@@ -50,6 +50,11 @@ def test_s12_an_autoscaler_is_yielded_to() -> None:
     assert (found.replicas, found.write) == (3, None)
 
 
+def test_an_autoscaler_of_the_deployment_is_yielded_to_as_well() -> None:
+    found = intent(decision=a_decision(3, 1), replicas=3, scaling=WIDE, child_autoscalers=("hpa",))
+    assert (found.write, found.standing.writer) == (None, Writer.FIELD)
+
+
 def test_paused_writes_nothing_at_all() -> None:
     assert intent(decision=a_decision(1, 3), scaling=WIDE, paused=True).write is None
 
