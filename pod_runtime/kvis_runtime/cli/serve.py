@@ -28,8 +28,8 @@ FEWEST_QUEUED: Final = 256
 BATCHED_TOKENS: Final = 1024
 
 SWITCH_INTERVAL_SECONDS: Final = 0.0005
-"""How long the event loop may keep the interpreter lock from the engine, which asks for it after every tensor
-operation. Python's 5 ms would cost a step of 30 layers far more than the text of all streams is worth."""
+"""How long the event loop may keep the interpreter lock from the engine, which asks for it again after every
+tensor operation; Python's default of 5 ms is as long as many of a step's operations together."""
 
 OPENMP_WAIT: Final = ("OMP_WAIT_POLICY", "PASSIVE")
 """Threads that wait for each other sleep instead of spinning. Pods share their node's CPUs: with 2 threads

@@ -143,8 +143,12 @@ class EngineThread:
     def _main(self) -> None:
         try:
             engine = self._load()
-            self._publish(engine)
-            self._post(_settle, self._loaded, None)
+        except Exception as error:  # noqa: BLE001 - `start` raises it
+            self._post(self._die, error)
+            return
+        self._publish(engine)
+        self._post(_settle, self._loaded, None)
+        try:
             while not self._stopping:
                 self._turn(engine)
         except Exception as error:  # the thread's boundary: whatever broke ends every call
