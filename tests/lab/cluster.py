@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import api, binaries, cleanup, control_plane, images, kind, node, preflight, processes, sources
-from .layout import NODE_NAME, RUN, Layout, default_layout
+from .layout import NODE_NAME, OWNER, Layout, default_layout
 from .locks import exclusive
 from .progress import LabError, say, step
 from .sources import Source
@@ -211,8 +211,7 @@ def _one_at_a_time(layout: Layout) -> Iterator[None]:
 
 def _refuse_beside_another(layout: Layout) -> None:
     """A machine has one node: the lab of another checkout must be taken down there first."""
-    owner = RUN / "owner"
-    state = Path(owner.read_text().strip()) if owner.exists() else layout.state
+    state = Path(OWNER.read_text().strip()) if OWNER.exists() else layout.state
     other = Layout(state=state, cache=layout.cache)
     if state != layout.state and any(processes.is_running(other, name) for name in processes.names(other)):
         raise LabError(f"the lab of another checkout is up ({state}); run `make lab-down` there first")

@@ -15,6 +15,7 @@ from typing import Final
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 
 RUN: Final = Path("/run/kvis-lab")  # sockets and mounts: short, because a socket's path ends at 108 bytes
+OWNER: Final = RUN / "owner"  # which checkout's lab this machine has
 BUILD_RUN: Final = Path("/run/kvis-lab-build")  # of image builds, which need no lab
 BRIDGE: Final = "kvis-lab0"
 NETWORK: Final = "kvis-lab"

@@ -17,7 +17,16 @@ from . import api, binaries, node_settings, pod_images, preflight, processes
 from .cleanup import CGROUP_ROOT
 from .control_plane import node_address
 from .ctr import ctr
-from .layout import CGROUP, NODE_NAME, RUN, Layout
+from .layout import (
+    CGROUP,
+    KUBELET_HEALTH_PORT,
+    KUBELET_PORT,
+    NODE_NAME,
+    OWNER,
+    PROXY_HEALTH_PORT,
+    RUN,
+    Layout,
+)
 from .progress import LabError, step
 
 READY_SECONDS: Final = 90.0
@@ -38,25 +47,36 @@ TOUCHED_SYSCTLS: Final = (
 
 
 def start_containerd(layout: Layout) -> None:
-    """Start the container runtime alone: images can be imported before there is a cluster."""
+    """Start the container runtime alone: images can be imported before there is a cluster.
+
+    On a machine that a clean-up left (no owner) containers in the store are those of a killed lab: they belong to
+    no API server and go before a kubelet sees them. When only containerd itself died, they stay.
+    """
     if processes.is_running(layout, "containerd"):
         return
+    is_first_start = not OWNER.exists()
     RUN.mkdir(parents=True, exist_ok=True)
-    (RUN / "owner").write_text(f"{layout.state}\n")
+    OWNER.write_text(f"{layout.state}\n")
     _load_modules()
     _remember_sysctls(layout)
     _let_bridged_packets_pass_the_firewall()
     node_settings.write_containerd(layout)
     with step("start containerd"):
-        _start_without_old_containers(layout)
+        _run_containerd(layout)
+        stale = ctr("containers", "list", "--quiet").split() if is_first_start else []
+        if stale:
+            ctr("containers", "delete", *stale)
+            processes.stop(layout, "containerd")
+            _run_containerd(layout)
 
 
 def ensure(layout: Layout) -> None:
     """Start what does not run of the node, and wait until it is Ready. containerd must run."""
     if _runs(layout) and api.is_node_ready(layout, NODE_NAME):
         return
-    busy = [] if _runs(layout) else preflight.busy_ports(preflight.NODE_PORTS)
-    if busy:
+    ports = [] if processes.is_running(layout, "kubelet") else [KUBELET_PORT, KUBELET_HEALTH_PORT]
+    ports += [] if processes.is_running(layout, "kube-proxy") else [PROXY_HEALTH_PORT]
+    if busy := preflight.busy_ports(ports):
         raise LabError("the node cannot start:\n" + "\n".join(f"  - {line}" for line in busy))
     pod_images.ensure(layout)
     node_settings.write_kubernetes(layout, node_address())
@@ -75,16 +95,6 @@ def start_kubelet(layout: Layout) -> None:
 
 def _runs(layout: Layout) -> bool:
     return all(processes.is_running(layout, name) for name in ("containerd", "kubelet", "kube-proxy"))
-
-
-def _start_without_old_containers(layout: Layout) -> None:
-    """Containers left by a killed lab belong to no API server: they go before the kubelet sees them."""
-    _run_containerd(layout)
-    stale = ctr("containers", "list", "--quiet").split()
-    if stale:
-        ctr("containers", "delete", *stale)
-        processes.stop(layout, "containerd")
-        _run_containerd(layout)
 
 
 def _run_containerd(layout: Layout) -> None:

@@ -47,7 +47,6 @@ PORTS: Final = (
     names.CONTROLLER_MANAGER_PORT,
     names.SCHEDULER_PORT,
 )
-NODE_PORTS: Final = (names.KUBELET_PORT, names.KUBELET_HEALTH_PORT, names.PROXY_HEALTH_PORT)
 
 
 def control_plane_lacks(layout: Layout, *, builds_needed: bool) -> list[str]:
