@@ -19,6 +19,8 @@ CROWDED_TICKS: Final = 3
 SLO_SECONDS: Final = 120.0
 PREEMPTIONS_PER_REQUEST: Final = 0.05
 PREEMPTION_SECONDS: Final = 120.0
+QUEUE_PER_POD: Final = 1.0
+NEAR_FULL_SHARE: Final = 0.85
 BUSY_SHARE: Final = 0.5  # of capacity; below it and with no queue, latency is not for want of replicas
 MARGIN_STEP: Final = 0.05
 WIDEST_MARGIN: Final = 0.25  # rho_up .85 -> floor .60
@@ -96,22 +98,45 @@ def symptoms(
     waiting = [pod for pod in ready if pod.waiting is not None and pod.waiting >= CROWDED_WAITING]
     full = [pod for pod in ready if pod.kv_usage is not None and pod.kv_usage > CROWDED_KV]
     crowded = {pod.uid for pod in (*waiting, *full)}
-    missed = _missed(obs, ttft_slo, tpot_slo)
-    helps = bool(obs.waiting) or busy_share is None or busy_share >= BUSY_SHARE
+    queueing = obs.waiting is not None and obs.waiting >= QUEUE_PER_POD * len(ready)
+    hungry = queueing or busy_share is None
+    slow_start = _missed(
+        obs.ttft_p95_seconds,
+        obs.ttft_p95_at_least_seconds,
+        ttft_slo,
+        helps=hungry or (busy_share or 0.0) >= NEAR_FULL_SHARE,
+    )
+    slow_tokens = _missed(
+        obs.tpot_p95_seconds,
+        obs.tpot_p95_at_least_seconds,
+        tpot_slo,
+        helps=hungry or (busy_share or 0.0) >= BUSY_SHARE,
+    )
     return Symptoms(
         crowded=len(crowded) >= CROWDED_SHARE * len(ready) and bool(crowded) if ready else None,
         crowded_by_memory=len(full) >= len(waiting),
-        slo_missed=None if missed is None else missed and helps,
+        slo_missed=_either(slow_start, slow_tokens),
         preempting=None
         if obs.preemptions_per_request is None
         else obs.preemptions_per_request > PREEMPTIONS_PER_REQUEST,
     )
 
 
-def _missed(obs: Observation, ttft_slo: float | None, tpot_slo: float | None) -> bool | None:
-    pairs = ((obs.ttft_p95_seconds, ttft_slo), (obs.tpot_p95_seconds, tpot_slo))
-    verdicts = [measured > slo for measured, slo in pairs if measured is not None and slo is not None]
-    return any(verdicts) if verdicts else None
+def _missed(
+    p95: float | None, at_least: float | None, objective: float | None, *, helps: bool
+) -> bool | None:
+    """Whether the objective is missed for certain. Inside the bucket that holds it, nobody can tell."""
+    if p95 is None or objective is None:
+        return None
+    if at_least is None or at_least >= objective:
+        return p95 > objective and helps
+    return None if p95 > objective and helps else False
+
+
+def _either(one: bool | None, other: bool | None) -> bool | None:
+    if one or other:
+        return True
+    return None if one is None and other is None else False
 
 
 def _since(since: float | None, holds: bool | None, now: float) -> float | None:

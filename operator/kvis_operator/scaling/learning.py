@@ -3,6 +3,7 @@
 Only an observation newer than the last one teaches anything, so deciding twice on the same one changes nothing.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,7 +21,8 @@ SHORTEST_MEMORY_SECONDS: Final = 1800.0
 MEMORY_STARTS: Final = 10.0
 DISTRUST_MARGIN: Final = 0.05  # off rho while the fit explains the steps badly
 LOWEST_RHO: Final = 0.60
-SHIFT: Final = 1.25  # a recent mean beyond this multiple of the long one is a shift of the mix, not noise
+DRIFT: Final = math.log(1.2)  # means closer than this differ by chance
+SHIFT: Final = math.log(1.5)  # means this far apart are a shift of the mix: the long one is history
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
     busy = _busy_share(facts, best)
     seen = symptoms(obs, ttft_slo=spec.ttft_slo_seconds, tpot_slo=spec.tpot_slo_seconds, busy_share=busy)
     memory = memory_seconds(spec, facts.start_seconds)
-    learned = replace(state, fit=fit, mix=mix, flap=state.flap.eased(now=now))
+    alerted_at = state.alerted_at if spec.alert_floor is None else now
+    learned = replace(state, fit=fit, mix=mix, flap=state.flap.eased(now=now), alerted_at=alerted_at)
     if new and not facts.blind:
         learned = replace(learned, guard=state.guard.seen(seen, now=now), observed_at=obs.at)
     if wanted.down is not None and not facts.blind:
@@ -86,6 +89,9 @@ def _mix(spec: ScalingSpec, obs: Observation, last: Mix | None) -> Mix | None:
     """Measured, else as last known, else the user's hint."""
     input_tokens = obs.input_tokens or (last.input_tokens if last else spec.input_tokens_hint)
     output_tokens = obs.output_tokens or (last.output_tokens if last else spec.output_tokens_hint)
+    if obs.input_tokens and obs.output_tokens:
+        input_tokens = _blended(obs.input_tokens, obs.recent_input_tokens)
+        output_tokens = _blended(obs.output_tokens, obs.recent_output_tokens)
     if input_tokens is None or output_tokens is None:
         return last
     hit_rate = obs.hit_rate if obs.hit_rate is not None else (last.hit_rate if last else 0.0)
@@ -94,32 +100,22 @@ def _mix(spec: ScalingSpec, obs: Observation, last: Mix | None) -> Mix | None:
     return Mix(max(SHORTEST_REQUEST, input_tokens), max(SHORTEST_REQUEST, output_tokens), hit_rate)
 
 
-def _shifted(obs: Observation, mix: Mix) -> Mix:
-    """The mix to grow for: a mean that has clearly risen in the last minutes counts at once."""
-    recent_input, recent_output = obs.recent_input_tokens or 0.0, obs.recent_output_tokens or 0.0
-    return replace(
-        mix,
-        input_tokens=recent_input if recent_input > SHIFT * mix.input_tokens else mix.input_tokens,
-        output_tokens=recent_output if recent_output > SHIFT * mix.output_tokens else mix.output_tokens,
-    )
+def _blended(long: float, recent: float | None) -> float:
+    """The long mean, giving way to the recent one as the two drift apart."""
+    if recent is None or recent <= 0:
+        return long
+    apart = abs(math.log(recent / long))
+    share = min(1.0, max(0.0, (apart - DRIFT) / (SHIFT - DRIFT)))
+    return long * math.exp(share * math.log(recent / long))
 
 
 def _need(
     spec: ScalingSpec, obs: Observation, replica: Replica, mix: Mix | None, rho_up: float, rho_down: float
-) -> tuple[Need, Capacity | None]:  # fmt: skip
+) -> tuple[Need, Capacity | None]:
     waiting = obs.waiting if "backlog" in spec.features else None
     load = Load(obs.rate_15s, obs.rate_60s, waiting, obs.kv_tokens, spec.tick_seconds, replica.step.p)
     best = capacity(replica, mix) if mix else None
-    wanted = need(load, mix, best, replica.kv_tokens, rho_up=rho_up, rho_down=rho_down)
-    shifted = _shifted(obs, mix) if mix else None
-    if shifted is None or shifted == mix:
-        return wanted, best
-    ahead = need(
-        load, shifted, capacity(replica, shifted), replica.kv_tokens, rho_up=rho_up, rho_down=rho_down
-    )
-    if (ahead.up or 0) <= (wanted.up or 0):
-        return wanted, best
-    return replace(ahead, down=wanted.down), best
+    return need(load, mix, best, replica.kv_tokens, rho_up=rho_up, rho_down=rho_down), best
 
 
 def _busy_share(facts: Situation, best: Capacity | None) -> float | None:

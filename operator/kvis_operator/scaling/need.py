@@ -18,6 +18,7 @@ KV_FILL_DOWN: Final = 0.75
 BACKLOG_SECONDS: Final = 60.0  # within which a queue should be cleared
 DEAD_BAND: Final = 0.3  # replicas of backlog that are not worth a start
 BURST_RATIO: Final = 1.5  # last tick over last minute
+BURST_WEIGHT: Final = 0.5
 BURST_SIGMAS: Final = 3.0  # and beyond what counting noise explains
 MOST: Final = 1_000_000.0  # replicas; keeps absurd inputs finite
 
@@ -81,7 +82,7 @@ def _expected_rate(load: Load) -> tuple[float | None, bool]:
     expected = slow * load.tick_seconds
     if fast * load.tick_seconds - expected <= BURST_SIGMAS * math.sqrt(max(1.0, expected)):
         return slow, False
-    return (fast + slow) / 2, True
+    return BURST_WEIGHT * fast + (1 - BURST_WEIGHT) * slow, True
 
 
 def _replicas_for(rate: float | None, cap: Capacity | None, rho: float) -> float | None:

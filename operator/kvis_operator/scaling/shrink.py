@@ -80,7 +80,8 @@ def _replicas_pending(facts: Situation, known: Knowledge, state: ScalerState) ->
 
 
 def _just_grown(facts: Situation, known: Knowledge, state: ScalerState) -> Verdict | None:
-    until = None if state.up_at is None else state.up_at + cooldown_after_up(facts, known)
+    since = max((at for at in (state.up_at, state.alerted_at) if at is not None), default=None)
+    until = None if since is None else since + cooldown_after_up(facts, known)
     return _keep(facts, Reason.COOLDOWN_AFTER_UP, until) if until is not None and facts.now < until else None
 
 

@@ -97,7 +97,9 @@ def _added(learning: _Learning, grid: tuple[float, ...], value: float, seconds: 
     return _Learning((), (*learning.hours, finished)[-HOURS:])
 
 
-def _quantile(counts: tuple[tuple[int, float], ...], grid: tuple[float, ...], q: float, *, upper: bool) -> float:
+def _quantile(
+    counts: tuple[tuple[int, float], ...], grid: tuple[float, ...], q: float, *, upper: bool
+) -> float:
     """Edge of the cell in which the quantile lies: the lower one for a low bound, the upper one for a high bound."""
     rank, seen = q * sum(seconds for _, seconds in counts), 0.0
     for cell, seconds in counts:
@@ -110,6 +112,8 @@ def _quantile(counts: tuple[tuple[int, float], ...], grid: tuple[float, ...], q:
 def _restored(raw: Any) -> _Learning:
     counts = tuple((int(cell), float(seconds)) for cell, seconds in raw["counts"])
     hours = tuple((float(low), float(high)) for low, high in raw["hours"])
-    if not all(math.isfinite(x) for pair in (*counts, *hours) for x in pair) or any(cell < 0 for cell, _ in counts):
+    if not all(math.isfinite(x) for pair in (*counts, *hours) for x in pair) or any(
+        cell < 0 for cell, _ in counts
+    ):
         raise ValueError("not a learned band")
     return _Learning(counts, hours)

@@ -6,7 +6,7 @@ its last rates for some minutes, so that losing a scrape looks like nothing happ
 `fresh` tells the deciding code how much of the picture is current. Pods that are not in `pods` do not exist.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
@@ -14,18 +14,20 @@ from typing import Final
 from kvis_operator.signals import faults
 from kvis_operator.signals.observation import Observation, PodPhase, PodSignals, PodState, StepWindow
 from kvis_operator.signals.sample import Histogram, PodSample
-from kvis_operator.signals.series import Counters, Fleet, Track, growth, merge, quantile
+from kvis_operator.signals.series import Counters, Fleet, Track, at_least, growth, merge, quantile
 
 RATE_SECONDS: Final = 60.0
 SHAPE_SECONDS: Final = 600.0  # request shape and hit rate
-RECENT_SECONDS: Final = 120.0  # latency, preemptions, recent shape
+RECENT_SECONDS: Final = 120.0  # latency, preemptions
+SHIFT_SECONDS: Final = (60.0, 120.0, 300.0)  # recent shape: the shortest of these with enough requests
 RATIO_SECONDS: Final = 300.0
 CARRY_SECONDS: Final = 600.0  # how long a silent pod's last readings stand in for it
 STILL_SECONDS: Final = 120.0  # requests in flight and no counter moving for this long: frozen
 LATE_SECONDS: Final = 1.0  # a sample this much later than two intervals is late, not stale
 SKEW_SECONDS: Final = 5.0
+P95: Final = 0.95
 WARM_REQUESTS: Final = 50.0
-RECENT_REQUESTS: Final = 30.0  # fewer do not make a recent shape
+RECENT_REQUESTS: Final = 100.0  # fewer do not make a recent shape
 BUSY_RUNNING: Final = 2.0  # above this at both ends of an interval the engine was busy throughout
 
 
@@ -35,15 +37,15 @@ class _Reading:
 
     signals: PodSignals
     sample: PodSample | None = None
-    tick: Counters | None = None
-    minute: Counters | None = None
+    tick_rate: float | None = None  # arrivals per second
+    minute_rate: float | None = None
     recent: Counters | None = None
     shape: Counters | None = None
     warm_shape: Counters | None = None
     ttft: Histogram | None = None
     tpot: Histogram | None = None
     running_change: float = 0.0  # over the shape window
-    recent_running_change: float = 0.0
+    shifts: tuple[tuple[Counters | None, float], ...] = ()  # change and running change per `SHIFT_SECONDS`
     problems: frozenset[str] = frozenset()
 
 
@@ -58,17 +60,16 @@ def observe(
     usages = [r.signals.kv_usage for r in ready if r.signals.kv_usage is not None]
     capacities = [r.signals.kv_capacity_tokens for r in ready if r.signals.kv_capacity_tokens]
     ceilings = [r.signals.max_num_seqs for r in ready if r.signals.max_num_seqs]
+    ttft, tpot = _merged(r.ttft for r in ready), _merged(r.tpot for r in ready)
     return Observation(
         at=now,
         pods=tuple(r.signals for r in readings),
-        rate_15s=_rate(serving, lambda r: r.tick),
-        rate_60s=_rate(serving, lambda r: r.minute),
+        rate_15s=_floored(_total(r.tick_rate for r in serving)),
+        rate_60s=_floored(_total(r.minute_rate for r in serving)),
         input_tokens=_per_request(_input(r.shape) for r in serving),
         output_tokens=_per_request(_output(r.shape, r.running_change) for r in serving),
-        recent_input_tokens=_per_request((_input(r.recent) for r in serving), RECENT_REQUESTS),
-        recent_output_tokens=_per_request(
-            (_output(r.recent, r.recent_running_change) for r in serving), RECENT_REQUESTS
-        ),
+        recent_input_tokens=_recent([[_input(c) for c, _ in r.shifts] for r in serving]),
+        recent_output_tokens=_recent([[_output(c, change) for c, change in r.shifts] for r in serving]),
         hit_rate=hit_rate,
         hit_queries=hit_queries,
         running=_total(r.sample.running for r in ready if r.sample),
@@ -78,8 +79,10 @@ def observe(
         kv_usage_max=max(usages, default=None),
         kv_capacity_tokens=fmean(capacities) if capacities else None,
         max_num_seqs=min(ceilings, default=None),
-        ttft_p95_seconds=_p95(r.ttft for r in ready),
-        tpot_p95_seconds=_p95(r.tpot for r in ready),
+        ttft_p95_seconds=quantile(ttft, P95) if ttft else None,
+        tpot_p95_seconds=quantile(tpot, P95) if tpot else None,
+        ttft_p95_at_least_seconds=at_least(ttft, P95) if ttft else None,
+        tpot_p95_at_least_seconds=at_least(tpot, P95) if tpot else None,
         preemptions_per_request=_preemptions([r.recent for r in ready if r.signals.fresh]),
         prefill_decode_ratio=_prefill_decode([_ratio_window(fleet.track(r.signals.uid)) for r in ready]),
         faults=hit_faults.union(*(r.problems for r in ready)),
@@ -102,9 +105,12 @@ def _read(pod: PodState, track: Track | None, now: float, interval: float, start
     fresh = not problems & {faults.STALE, faults.FROZEN, faults.FUTURE_TIME_STAMP}
     sample = last.sample
     warm = now >= warm_at and (sample.finished_requests or 0.0) >= WARM_REQUESTS
-    shape, recent = track.window(SHAPE_SECONDS), track.window(RECENT_SECONDS)
-    warm_shape = track.window(SHAPE_SECONDS, since=warm_at) if warm else None
-    tick, minute = track.window(interval), track.window(RATE_SECONDS)
+    complete = track.complete_since("finished_requests", "prompt_tokens", "generation_tokens", "ttft")
+    shape = track.window(SHAPE_SECONDS, since=complete)
+    recent = track.window(RECENT_SECONDS, since=track.complete_since("finished_requests", "preemptions"))
+    cached_since = max(warm_at, track.complete_since("prefix_queries", "prefix_hits", "prompt_tokens") or 0.0)
+    warm_shape = track.window(SHAPE_SECONDS, since=cached_since) if warm else None
+    tpot = growth(recent.first.tpot, recent.last.tpot) if recent and fresh else None
     hits = warm_shape.change if warm_shape else (shape.change if shape else None)
     ratio = track.window(RATIO_SECONDS)
     signals = PodSignals(
@@ -119,19 +125,20 @@ def _read(pod: PodState, track: Track | None, now: float, interval: float, start
         prefill_decode_ratio=_prefill_decode([ratio.change]) if ratio else None,
         finished=recent.change.finished if recent else None,
         preemptions_per_request=_preemptions([recent.change]) if recent and fresh else None,
+        tpot_p95_at_least_seconds=at_least(tpot, P95) if tpot else None,
         steps=_steps(track, interval, warm_at) if warm and fresh else None,
     )  # fmt: skip
     if sample_age > CARRY_SECONDS:
         return _Reading(signals, problems=problems)
     return _Reading(
         signals, sample,
-        tick=tick.change if tick else None, minute=minute.change if minute else None,
+        tick_rate=_rate(pod, track, interval), minute_rate=_rate(pod, track, RATE_SECONDS),
         recent=recent.change if recent else None, shape=shape.change if shape else None,
         warm_shape=warm_shape.change if warm_shape else None,
         ttft=growth(recent.first.ttft, recent.last.ttft) if recent and fresh else None,
-        tpot=growth(recent.first.tpot, recent.last.tpot) if recent and fresh else None,
+        tpot=tpot,
         running_change=_running_change(shape.first.sample, sample) if shape else 0.0,
-        recent_running_change=_running_change(recent.first.sample, sample) if recent else 0.0,
+        shifts=tuple(_shift(track, seconds, complete) for seconds in SHIFT_SECONDS),
         problems=problems,
     )  # fmt: skip
 
@@ -170,15 +177,23 @@ def _total(values: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _rate(readings: Sequence[_Reading], window: Callable[[_Reading], Counters | None]) -> float | None:
-    """Arrivals per second over the service; a pod without a usable interval adds nothing."""
-    rates = [
-        _quotient(change.arrivals, change.covered_seconds)
-        for r in readings
-        if (change := window(r)) is not None
-    ]
-    total = _total(rates)
-    return None if total is None else max(0.0, total)
+def _floored(value: float | None) -> float | None:
+    """At least zero: a request given up before it was admitted leaves the queue without finishing."""
+    return None if value is None else max(0.0, value)
+
+
+def _rate(pod: PodState, track: Track, seconds: float) -> float | None:
+    """Arrivals per second over the last `seconds`.
+
+    A pod that became ready inside the window had no arrivals before: they are spread over the whole window, or
+    a new pod that fills at once would count requests twice, with the pods they used to go to.
+    """
+    window = track.window(seconds, since=track.complete_since("finished_requests"))
+    if window is None or window.change.arrivals is None or not window.change.covered_seconds:
+        return None
+    new = pod.ready_at is not None and pod.ready_at > window.last.at - seconds
+    span = max(seconds if new else 0.0, window.change.covered_seconds)
+    return window.change.arrivals / span
 
 
 def _per_request(parts: Iterable[tuple[float, float] | None], enough: float = 1.0) -> float | None:
@@ -200,6 +215,21 @@ def _output(change: Counters | None, running_change: float) -> tuple[float, floa
     if change is None or change.generated is None or change.finished is None:
         return None
     return (change.generated, max(0.0, change.finished + 0.5 * running_change))
+
+
+def _shift(track: Track, seconds: float, since: float | None) -> tuple[Counters | None, float]:
+    window = track.window(seconds, since=since)
+    return (
+        (None, 0.0)
+        if window is None
+        else (window.change, _running_change(window.first.sample, window.last.sample))
+    )
+
+
+def _recent(pods: Sequence[Sequence[tuple[float, float] | None]]) -> float | None:
+    """Tokens per request over the shortest window that holds enough requests."""
+    windows = (_per_request(parts, RECENT_REQUESTS) for parts in zip(*pods, strict=True))
+    return next((mean for mean in windows if mean is not None), None)
 
 
 def _running_change(first: PodSample, last: PodSample) -> float:
@@ -253,9 +283,8 @@ def _prefill_decode(changes: Sequence[Counters | None]) -> float | None:
     return _quotient(prefill, gap)
 
 
-def _p95(histograms: Iterable[Histogram | None]) -> float | None:
-    merged = merge([h for h in histograms if h is not None and h.counts and h.counts[-1] > 0])
-    return quantile(merged, 0.95) if merged else None
+def _merged(histograms: Iterable[Histogram | None]) -> Histogram | None:
+    return merge([h for h in histograms if h is not None and h.counts and h.counts[-1] > 0])
 
 
 def _steps(track: Track, interval: float, warm_at: float) -> StepWindow | None:

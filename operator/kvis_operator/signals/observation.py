@@ -50,6 +50,7 @@ class PodSignals:
     prefill_decode_ratio: float | None = None  # mean prefill time / mean inter-token time, 5 min
     finished: float | None = None  # requests finished in the last 2 min: the evidence behind the next line
     preemptions_per_request: float | None = None
+    tpot_p95_at_least_seconds: float | None = None
     steps: "StepWindow | None" = None
 
 
@@ -89,6 +90,8 @@ class Observation:
     # Latency and thrash over the last 2 minutes
     ttft_p95_seconds: float | None = None
     tpot_p95_seconds: float | None = None
+    ttft_p95_at_least_seconds: float | None = None  # lower edge of the histogram bucket that holds the p95
+    tpot_p95_at_least_seconds: float | None = None
     preemptions_per_request: float | None = None
     prefill_decode_ratio: float | None = None
     faults: frozenset[str] = frozenset()  # names from signals/faults.py

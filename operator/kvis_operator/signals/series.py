@@ -47,6 +47,12 @@ _READ: Final[Callable[[PodSample], tuple[float | None, ...]]] = attrgetter(
 )  # fmt: skip
 
 
+WATCHED: Final = (
+    "finished_requests", "prompt_tokens", "generation_tokens", "prefix_queries", "prefix_hits", "preemptions", "ttft",
+)  # fmt: skip
+_WATCH: Final = attrgetter(*WATCHED)
+
+
 class Point:
     """One sample and the corrected counters up to it. `ttft` and `tpot` are dropped when old."""
 
@@ -76,6 +82,8 @@ class Track:
         self._times: list[float] = []
         self._points: list[Point] = []
         self._moved_at: float | None = None
+        self._seen: set[str] = set()
+        self._absent: dict[str, float] = {}
 
     @property
     def last(self) -> Point | None:
@@ -85,6 +93,13 @@ class Track:
     def moved_at(self) -> float | None:
         """When a counter last changed, or the pod last was idle."""
         return self._moved_at
+
+    def complete_since(self, *counters: str) -> float | None:
+        """Time of the newest sample that lacked one of `counters`, which other samples had; None if none did.
+
+        A ratio over a window that reaches further back would compare different times.
+        """
+        return max((self._absent[name] for name in counters if name in self._absent), default=None)
 
     def add(self, sample: PodSample) -> None:
         last = self.last
@@ -101,6 +116,7 @@ class Track:
         )
         if last is None or _READ(sample) != _READ(last.sample) or not (sample.running or sample.waiting):
             self._moved_at = sample.at
+        self._note_absences(sample)
         self._times.append(sample.at)
         self._points.append(point)
         self._forget(sample.at)
@@ -126,6 +142,13 @@ class Track:
     def reset_within(self, seconds: float) -> bool:
         edge = self._times[-1] - seconds if self._times else 0.0
         return any(point.dropped for point in self._points[bisect_right(self._times, edge) :])
+
+    def _note_absences(self, sample: PodSample) -> None:
+        for name, value in zip(WATCHED, _WATCH(sample), strict=True):
+            if value is not None:
+                self._seen.add(name)
+            elif name in self._seen:
+                self._absent[name] = sample.at
 
     def _forget(self, now: float) -> None:
         if len(self._times) > 2 and self._times[1] < now - KEEP_SECONDS:
@@ -175,6 +198,22 @@ def merge(histograms: Collection[Histogram]) -> Histogram | None:
     return Histogram(
         tuple(common), tuple(sum(t[b] for t in tables) for b in common), sum(h.total for h in histograms)
     )
+
+
+def at_least(histogram: Histogram, q: float) -> float | None:
+    """Lower edge of the bucket that holds the quantile: what it is at least. None without observations.
+
+    Buckets are wide where objectives lie (1 to 2.5 s), and interpolation in them overstates a falling tail.
+    """
+    observations = histogram.counts[-1] if histogram.counts else 0.0
+    if observations <= 0:
+        return None
+    lower = 0.0
+    for bound, count in zip(histogram.bounds, histogram.counts, strict=True):
+        if count >= q * observations:
+            break
+        lower = bound
+    return lower
 
 
 def growth(first: Histogram | None, last: Histogram | None) -> Histogram | None:

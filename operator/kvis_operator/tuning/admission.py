@@ -3,7 +3,7 @@
     target  B* = min(SLO-bound batch, .92 KVcap / (I+O), learned bound, ceiling)
     raise   when requests wait and the cap is what stops them: +25 % below KV 60 %, tapering linearly to none at 85 %
     cut     halve on a preemption storm (again after each settle time while it lasts); the failed size becomes a bound
-    trim    towards B* when the KV cache is full and requests wait; in proportion when TPOT misses its objective
+    trim    towards B* when the KV cache is full and requests wait, or when the pod misses TPOT and nobody waits
 
 Lowering never cancels anything: the engine admits less and drains down. One move at a time, then a settle time, since
 the evidence looks back two minutes. Rejections are not a signal: engines queue inside and never answer 429.
@@ -26,8 +26,7 @@ FULL_KV: Final = 0.95
 GROWTH: Final = 0.25
 CUT: Final = 0.5
 STORM_PER_REQUEST: Final = 0.1
-TPOT_GUARD: Final = 0.9
-SMALLEST_TRIM: Final = 0.75  # at most a quarter at a time for latency
+LARGEST_TRIM: Final = 0.75  # of what runs is left: at most a quarter at a time for latency
 SETTLE_RAISE_SECONDS: Final = 30.0
 SETTLE_LOWER_SECONDS: Final = 150.0  # the two-minute windows must have forgotten the old cap
 BOUND_SECONDS: Final = 3600.0  # a failed size is tried again after an hour: the mix may have changed
@@ -163,26 +162,33 @@ def _cap(
 
 def _lowered(spec: CapSpec, pod: PodSignals, obs: Observation, current: int) -> tuple[int, CapReason] | None:
     in_use = _in_use(pod, current)
-    storm = (pod.preemptions_per_request or 0.0) > STORM_PER_REQUEST
-    tpot, slo = obs.tpot_p95_seconds, spec.tpot_slo_seconds
-    slow = _known(tpot) and slo is not None and (tpot or 0.0) > slo
-    evidence = (pod.finished or 0.0) >= FEWEST_REQUESTS
-    if storm or slow:
-        if not evidence:
+    if (pod.preemptions_per_request or 0.0) > STORM_PER_REQUEST:
+        if (pod.finished or 0.0) < FEWEST_REQUESTS:
             return current, CapReason.HOLD_EVIDENCE
-        if storm:
-            return _down_to(spec, math.floor(CUT * in_use), current), CapReason.PREEMPTION_STORM
-        share = max(SMALLEST_TRIM, TPOT_GUARD * (slo or 0.0) / (tpot or 1.0))
-        return _down_to(spec, math.floor(share * in_use), current), CapReason.TPOT_MISSED
+        return _down_to(spec, math.floor(CUT * in_use), current), CapReason.PREEMPTION_STORM
+    if _latency_needs_fewer(spec, pod, in_use):
+        fewest = max(spec.slo_batch or 0, math.floor(LARGEST_TRIM * in_use))
+        return _down_to(spec, fewest, current), CapReason.TPOT_MISSED
     target = memory_target(pod, obs)
-    if (
-        (pod.kv_usage or 0.0) >= FULL_KV
-        and (pod.waiting or 0.0) > 0
-        and target is not None
-        and target < current
-    ):
-        return _down_to(spec, target, current), CapReason.KV_PRESSURE
-    return None
+    if (pod.kv_usage or 0.0) < FULL_KV or not pod.waiting or target is None:
+        return None
+    fitting = max(
+        target, math.floor(KV_FILL * in_use / (pod.kv_usage or 1.0))
+    )  # shared prefixes make them smaller
+    return (_down_to(spec, fitting, current), CapReason.KV_PRESSURE) if fitting < current else None
+
+
+def _latency_needs_fewer(spec: CapSpec, pod: PodSignals, in_use: int) -> bool:
+    """Whether this pod misses TPOT for certain, by running more than the model's batch, with nobody waiting.
+
+    Never below the model's batch: what interleaved prefills cost does not shrink with the cap. And not while
+    requests wait: then capacity is short, and a lower cap would only move the wait from TPOT to TTFT.
+    """
+    slo, measured = spec.tpot_slo_seconds, pod.tpot_p95_at_least_seconds
+    if slo is None or measured is None or not measured >= slo or spec.slo_batch is None:
+        return False
+    enough = (pod.finished or 0.0) >= FEWEST_REQUESTS
+    return enough and not pod.waiting and in_use > max(spec.slo_batch, spec.minimum)
 
 
 def _raised(
@@ -191,9 +197,6 @@ def _raised(
     running, usage = pod.running or 0.0, pod.kv_usage or 0.0
     if not pod.waiting or running < current:
         return current, CapReason.SUFFICIENT
-    tpot, slo = obs.tpot_p95_seconds, spec.tpot_slo_seconds
-    if slo is not None and tpot is not None and tpot > TPOT_GUARD * slo:
-        return current, CapReason.AT_BOUND
     taper = min(1.0, max(0.0, (SOFT_KV - usage) / (SOFT_KV - FREE_KV)))
     if taper <= 0:
         return current, CapReason.KV_LIMIT
@@ -234,7 +237,7 @@ def _numbers(pod: PodSignals, obs: Observation, target: int | None, state: CapSt
         "kv_usage": pod.kv_usage,
         "preemptions_per_request": pod.preemptions_per_request,
         "finished": pod.finished,
-        "tpot_p95_seconds": obs.tpot_p95_seconds,
+        "tpot_p95_at_least_seconds": pod.tpot_p95_at_least_seconds,
         "memory_target": target,
         "bound": state.bound,
     }

@@ -95,9 +95,9 @@ class TestGuard:
         assert loop.replicas == 4
 
     def test_an_slo_missed_for_two_minutes_adds_one(self):
-        loop = Loop(a_spec(), 2).run(120, rate=6.0, ttft_p95_seconds=3.0)
+        loop = Loop(a_spec(), 2).run(120, rate=6.0, ttft_p95_seconds=3.0, waiting=2.0)
         assert loop.replicas == 2
-        decision = loop.tick(rate=6.0, ttft_p95_seconds=3.0)
+        decision = loop.tick(rate=6.0, ttft_p95_seconds=3.0, waiting=2.0)
         assert (decision.replicas, decision.reason) == (3, Reason.SLO_GUARD)
 
     def test_preemptions_for_two_minutes_add_one(self):
@@ -105,7 +105,7 @@ class TestGuard:
         assert (loop.replicas, loop.decisions[-1].reason) == (3, Reason.MEMORY)
 
     def test_firing_twice_lowers_the_target_utilisation(self):
-        loop = Loop(a_spec(), 2).run(1200, rate=6.0, ttft_p95_seconds=3.0, waiting=1.0)
+        loop = Loop(a_spec(), 2).run(1200, rate=6.0, tpot_p95_seconds=0.2, waiting=8.0)
         assert loop.decisions[-1].numbers["rho_up"] < 0.85
         assert loop.decisions[-1].numbers["rho_down"] < 0.75
 

@@ -45,15 +45,21 @@ def test_pods_without_a_fresh_sample_tell_nothing():
 @pytest.mark.parametrize(
     ("latency", "verdict"),
     [
-        ({"ttft_p95_seconds": 2.1}, True),
-        ({"tpot_p95_seconds": 0.11}, True),
+        ({"ttft_p95_seconds": 2.1, "ttft_p95_at_least_seconds": 2.0}, True),
+        ({"tpot_p95_seconds": 0.11, "tpot_p95_at_least_seconds": 0.1}, True),
         ({"ttft_p95_seconds": 2.0, "tpot_p95_seconds": 0.1}, False),
         ({"ttft_p95_seconds": None, "tpot_p95_seconds": None}, None),
         ({"ttft_p95_seconds": None, "tpot_p95_seconds": 0.2}, True),
     ],
 )
 def test_a_missed_objective(latency, verdict):
-    assert seen(**latency).slo_missed is verdict
+    assert seen(busy_share=0.9, **latency).slo_missed is verdict
+
+
+def test_inside_the_bucket_of_the_objective_nobody_can_tell():
+    wide = {"ttft_p95_seconds": 2.2, "ttft_p95_at_least_seconds": 1.0}
+    assert seen(busy_share=0.9, tpot_p95_seconds=None, **wide).slo_missed is None
+    assert seen(busy_share=0.9, tpot_p95_seconds=0.2, **wide).slo_missed is True
 
 
 def test_no_objective_is_never_missed():
@@ -61,11 +67,22 @@ def test_no_objective_is_never_missed():
     assert symptoms(obs, ttft_slo=None, tpot_slo=None, busy_share=1.0).slo_missed is None
 
 
-def test_a_miss_with_idle_replicas_and_no_queue_is_not_for_want_of_replicas():
-    assert seen(ttft_p95_seconds=9.0, busy_share=0.49).slo_missed is False
-    assert seen(ttft_p95_seconds=9.0, busy_share=0.5).slo_missed is True
-    assert seen(ttft_p95_seconds=9.0, busy_share=0.1, waiting=1.0).slo_missed is True
-    assert seen(ttft_p95_seconds=9.0, busy_share=None).slo_missed is True
+@pytest.mark.parametrize(
+    ("busy_share", "waiting", "ttft", "tpot"),
+    [
+        (0.49, 0.0, False, False),  # idle replicas and no queue: not for want of replicas
+        (0.5, 0.0, False, True),
+        (0.84, 0.0, False, True),
+        (0.85, 0.0, True, True),
+        (0.1, 2.0, True, True),  # a request waits per pod
+        (0.1, 1.9, False, False),
+        (None, 0.0, True, True),
+    ],
+)
+def test_a_miss_counts_where_a_replica_could_help(busy_share, waiting, ttft, tpot):
+    load = {"busy_share": busy_share, "waiting": waiting}
+    assert seen(ttft_p95_seconds=9.0, tpot_p95_seconds=None, **load).slo_missed is ttft
+    assert seen(ttft_p95_seconds=None, tpot_p95_seconds=9.0, **load).slo_missed is tpot
 
 
 @pytest.mark.parametrize(("per_request", "verdict"), [(None, None), (0.05, False), (0.06, True)])
