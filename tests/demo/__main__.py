@@ -48,7 +48,8 @@ def _run(console: Console) -> int:
     with timed.step("cluster", "a Kubernetes with our images (minutes the first time, seconds after)"):
         cluster = lab.up()
     with timed.step("chart", f"helm install into namespace {steps.SYSTEM}"):
-        steps.install_chart(cluster)
+        steps.make_namespace(cluster, steps.NAMESPACE)
+        steps.install_chart(cluster, namespace=steps.NAMESPACE)
     result = asyncio.run(_walk(cluster, console, timed))
     summary.write(result, SUMMARY)
     summary.show(result, console)

@@ -43,7 +43,8 @@ class Steps:
         self._console.print(f"  done in {self.seconds[name]:.0f} s", highlight=False)
 
 
-def install_chart(cluster: Cluster, *, tick_seconds: int = TICK_SECONDS) -> None:
+def install_chart(cluster: Cluster, *, tick_seconds: int = TICK_SECONDS, namespace: str = "") -> None:
+    """The operator acts in `namespace` alone, or everywhere."""
     operator, runtime = (cluster.images[side].rsplit(":", 1) for side in ("operator", "runtime"))
     values = {
         "image.repository": operator[0],
@@ -52,6 +53,8 @@ def install_chart(cluster: Cluster, *, tick_seconds: int = TICK_SECONDS) -> None
         "runtimeImage.tag": runtime[1],
         "settings.tickSeconds": str(tick_seconds),
     }
+    if namespace:
+        values["watchNamespaces[0]"] = namespace
     settings = ",".join(f"{key}={value}" for key, value in values.items())
     helm(
         cluster,
@@ -62,7 +65,6 @@ def install_chart(cluster: Cluster, *, tick_seconds: int = TICK_SECONDS) -> None
 
 
 def apply_service(cluster: Cluster) -> None:
-    make_namespace(cluster, NAMESPACE)
     kubectl(cluster, "apply", "--namespace", NAMESPACE, "-f", str(HERE / "service.yaml"))
 
 
