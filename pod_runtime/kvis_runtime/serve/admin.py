@@ -29,6 +29,7 @@ from kvis_runtime.serve.schemas import read_body
 
 T = TypeVar("T")
 
+APPLY_SECONDS: Final = 1.0  # after which a new cap is answered for without having been seen to hold
 ENGINE_SECONDS: Final = 15.0  # for the engine to come to a command: it does so between two steps
 
 ADMIN_POLICY: Final = Policy(
@@ -108,7 +109,11 @@ class Admin:
         if not 1 <= wanted <= ceiling:
             message = f"maxNumActiveSeqs: {wanted} is outside 1 to {ceiling}, this pod's maxNumSeqs"
             raise bad_request(message, param="maxNumActiveSeqs")
-        applied = await self._between_steps(lambda engine: engine.set_cap(wanted))
+        # Callers have short time limits and a step can be long. The value was checked, so it will hold from the
+        # next step on, whether that is before or after this answer.
+        applying = asyncio.create_task(self.engine.call(lambda engine: engine.set_cap(wanted)))
+        await asyncio.wait({applying}, timeout=APPLY_SECONDS)
+        applied = applying.result() if applying.done() else wanted
         return {"maxNumActiveSeqs": applied, "maxNumSeqs": ceiling}
 
     async def _drain(self, _: Request) -> dict[str, Any]:

@@ -150,6 +150,17 @@ async def test_a_limit_above_the_ceiling_names_the_ceiling(admin_server, key):
     assert "1 to 8, this pod's maxNumSeqs" in response.json()["error"]["message"]
 
 
+@pytest.mark.slow
+async def test_a_long_step_does_not_hold_up_the_answer_to_a_new_limit(admin_server, key):
+    async with admin_server(an_engine(step_seconds=3)) as server:
+        asking = asyncio.create_task(server.complete(max_tokens=1))
+        await asyncio.sleep(0.2)
+        async with asyncio.timeout(2):
+            assert (await set_limit(server, key, 3)).json()["maxNumActiveSeqs"] == 3
+        await asking
+        await server.until(lambda stats: stats.cap == 3)
+
+
 async def test_resetting_the_prefix_cache_empties_it(admin_server, key):
     async with admin_server() as server:
         await server.complete()
@@ -160,7 +171,7 @@ async def test_resetting_the_prefix_cache_empties_it(admin_server, key):
 
 async def test_a_drain_makes_unready_and_refuses_but_the_process_stays(tmp_path, key):
     async with a_server(an_engine(step_seconds=0.001), admin_public_key=tmp_path / "public.pem") as server:
-        running = asyncio.create_task(server.complete(**LONG))
+        running = asyncio.create_task(server.complete(ignore_eos=True, max_tokens=300))
         await server.until(lambda stats: stats.running == 1)
         assert (await call(server, a_token(key), "POST", "/kvis/drain")).json()["inFlight"] == 1
         assert (await server.client.get("/ready")).status_code == 503
