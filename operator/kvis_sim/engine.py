@@ -18,7 +18,6 @@ from kvis_sim.meters import PodMeter
 from kvis_sim.paged_kv import PagedKV
 from kvis_sim.sequences import EngineLimits, Sequence, Sink
 from kvis_sim.step_laws import StepLaw
-from kvis_sim.workload import Request
 
 NEVER = math.inf
 
@@ -109,10 +108,6 @@ class Replica:
     @property
     def prefill_per_step(self) -> int:
         return self._prefill
-
-    def fits(self, request: Request) -> bool:
-        """Whether the request could run on an empty replica."""
-        return request.prompt + request.output <= self.kv.total_blocks * self.kv.block_size
 
     def add(self, sequence: Sequence, now: float) -> None:
         self.in_flight += 1
@@ -240,7 +235,8 @@ class Replica:
         if decoding:
             meter.generated_tokens += steps * decoding
             meter.inter_token.observe(seconds / steps, steps * decoding)
-            self.kv.settle(self.step)
+            if self.kv.shares:
+                self.kv.settle(self.step)
         if self._prefill:
             self._prefilled(steps * self._prefill, now)
         finishing, step = self._finishing, self.step

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from kvis_operator.signals.observation import PodPhase
 from kvis_sim import sequences
+from kvis_sim.engine import NEVER
 from kvis_sim.ledger import Ledger
 from kvis_sim.paged_kv import PrefixIndex
 from kvis_sim.pods import PodFactory, SimPod
@@ -49,12 +50,14 @@ class Fleet:
         self._scenario = scenario
         self._ledger = ledger
         self._schedule = schedule
+        self._capacity_tokens = scenario.kv_capacity_tokens // scenario.block_size * scenario.block_size
         self._not_before = not_before
         index = PrefixIndex() if scenario.router is RouterKind.PREFIX_AWARE else None
         self._factory = PodFactory(scenario, ledger, seed, index)
         self._router = _router(scenario, index, random.Random(f"{seed}/router"))
         self.pods: list[SimPod] = []
         self._times: list[float] = []
+        self._due = NEVER  # the earliest of them
         self._targets: list[int] = []
         self._unrouted: deque[sequences.Sequence] = deque()
         self.desired = scenario.initial_replicas
@@ -71,11 +74,10 @@ class Fleet:
 
     def advance(self, until: float) -> None:
         """Lets the engines work until nothing of theirs is due at or before `until`."""
+        if self._due > until:
+            return
         times = self._times
-        while times:
-            due = min(times)
-            if due > until:
-                return
+        while (due := min(times, default=NEVER)) <= until:
             position = times.index(due)
             pod = self.pods[position]
             replica = pod.replica
@@ -84,6 +86,7 @@ class Fleet:
             if pod.draining and not replica.in_flight:
                 self.terminate(pod, due)
                 times = self._times
+        self._due = due
 
     def route(self, sequence: sequences.Sequence, now: float) -> None:
         targets = self._targets
@@ -93,15 +96,18 @@ class Fleet:
         request = sequence.request
         position = targets[self._router.choose(request)] if len(targets) > 1 else targets[0]
         replica = self.pods[position].replica
-        if not replica.fits(request):
+        if request.prompt + request.output > self._capacity_tokens:
             self._ledger.reject(request)
             return
         replica.add(sequence, now)
-        self._times[position] = replica.next_time
+        self._times[position] = due = replica.next_time
+        if due < self._due:
+            self._due = due
 
     def set_cap(self, pod: SimPod, cap: int, now: float) -> None:
         pod.replica.set_cap(cap, now)
         self._times[self.pods.index(pod)] = pod.replica.next_time
+        self._due = min(self._times)
 
     # Size
 
@@ -175,6 +181,7 @@ class Fleet:
 
     def _changed(self, now: float) -> None:
         self._times = [pod.replica.next_time for pod in self.pods]
+        self._due = min(self._times, default=NEVER)
         self._targets = [i for i, pod in enumerate(self.pods) if pod.phase is PodPhase.READY]
         self._router.changed(self.ready)
         self._ledger.fleet(now, self.desired, self.pods)

@@ -53,6 +53,7 @@ class PagedKV:
         "_references",
         "_remainders",
         "block_size",
+        "shares",
         "total_blocks",
     )
 
@@ -61,6 +62,7 @@ class PagedKV:
     ) -> None:
         self.total_blocks = total_blocks
         self.block_size = block_size
+        self.shares = False  # whether any block was ever known; until then there is nothing to evict
         self._references: dict[int, int] = {}  # known block -> sequences that use it
         self._idle: OrderedDict[int, None] = OrderedDict()  # known blocks that nobody uses, oldest first
         self._fixed = 0  # anonymous blocks of sequences whose prompt is being computed
@@ -93,6 +95,7 @@ class PagedKV:
         return len(self._references) - len(self._idle)
 
     def _pin(self, blocks: tuple[int, ...]) -> None:
+        self.shares = True
         references, idle, index = self._references, self._idle, self._index
         for block in blocks:
             count = references.get(block)
@@ -158,7 +161,13 @@ class PagedKV:
 
     def admit(self, length: int, blocks: tuple[int, ...], step: int) -> bool:
         """Takes all blocks of a prompt of `length` tokens, shared ones once; False: there is no room."""
-        needed = -(-length // self.block_size)
+        size = self.block_size
+        needed = -(-length // size)
+        if not self.shares and not blocks:
+            most = (self._offset_sum + self._growing * (step + size)) // size + self._fixed
+            if most + needed <= self.total_blocks:
+                self._fixed += needed
+                return True
         anonymous = self.anonymous(step)
         room = self.total_blocks - anonymous - len(self._references) + len(self._idle)
         if needed > room and needed - self._in_use_of(blocks) > room:
