@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,8 @@ async def test_what_is_granted_is_used_and_nothing_else_is_asked_for(
     services = Services(kube, namespace)
     async with an_operator(cluster, kube, namespace, tmp_path, placement=fake_node.placement) as operator:
         await live_a_little(services)
-        entries = audited(operator)
+    await asyncio.sleep(1)
+    entries = audited(operator)  # a watch is logged when it ends
     used = {found for entry in entries if (found := asked(entry)) is not None}
     refused = {asked(entry) for entry in entries if entry["responseStatus"]["code"] in (401, 403)}
     assert refused == set()

@@ -66,7 +66,8 @@ async def _write_replicas(world: World, scene: Scene, memory: Memory, replicas: 
     remembered = await patch_status(world.kube, scene.service, status, version)
     world.view.put(SERVICES.kind, remembered)
     written = await write_replicas(world.kube, remembered, replicas)
-    reason = memory.decision.reason.value if memory.decision else "Initial"
+    decided = memory.decision if scene.replicas_field is not None else None
+    reason = decided.reason.value if decided else "Initial"
     details = {"service": f"{scene.namespace}/{scene.name}", "from": scene.replicas_field, "to": replicas}
     logger.info("Wrote replicas", extra={**details, "reason": reason})
     return written

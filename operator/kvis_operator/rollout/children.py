@@ -74,8 +74,12 @@ def plan_children(
 
 
 def stamped(manifest: Manifest) -> Manifest:
-    """The manifest with the digest of itself as an annotation."""
-    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
+    """The manifest with the digest of itself as an annotation.
+
+    Without replicas, which is compared as a field: it follows an autoscaler's number without a write.
+    """
+    spec = {name: value for name, value in (manifest.get("spec") or {}).items() if name != "replicas"}
+    text = json.dumps({**manifest, "spec": spec}, sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     metadata = manifest["metadata"]
     annotations = {**(metadata.get("annotations") or {}), STAMP: digest}
