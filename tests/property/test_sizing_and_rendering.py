@@ -53,14 +53,14 @@ def _service(spec: dict[str, Any]) -> KVInferenceService:
     return KVInferenceService.parse(a_manifest(**spec))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SPECS)
 def test_every_resource_gets_a_plan_or_a_reason(spec: dict[str, Any]) -> None:
     result = fit(_service(spec).spec, TABLE)
     assert isinstance(result, Plan) or result.message
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SPECS)
 def test_a_plan_never_exceeds_the_pod(spec: dict[str, Any]) -> None:
     plan = fit(_service(spec).spec, TABLE)
@@ -78,7 +78,7 @@ def test_a_plan_never_exceeds_the_pod(spec: dict[str, Any]) -> None:
         assert plan.max_model_len <= plan.kv_capacity_tokens
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 1500), st.integers(0, 500))
 def test_more_kv_memory_never_holds_fewer_tokens(memory: int, more: int) -> None:
     small = fit(_service({"kvCache": {"memory": f"{memory}Mi"}}).spec, TABLE)
@@ -87,7 +87,7 @@ def test_more_kv_memory_never_holds_fewer_tokens(memory: int, more: int) -> None
         assert (large.kv_capacity_tokens or 0) >= (small.kv_capacity_tokens or 0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SPECS)
 def test_every_pod_passes_pod_security_restricted(spec: dict[str, Any]) -> None:
     service = _service(spec)
@@ -98,7 +98,7 @@ def test_every_pod_passes_pod_security_restricted(spec: dict[str, Any]) -> None:
     assert restricted_violations(deployment["spec"]["template"]["spec"]) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SPECS)
 def test_a_resource_reaches_a_pod_only_through_arguments_requests_and_its_claim(spec: dict[str, Any]) -> None:
     service = _service(spec)
@@ -110,7 +110,7 @@ def test_a_resource_reaches_a_pod_only_through_arguments_requests_and_its_claim(
     assert _without_what_may_differ(pod) == _without_what_may_differ(baseline)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SPECS)
 def test_every_argument_is_one_flag_with_its_value(spec: dict[str, Any]) -> None:
     service = _service(spec)
