@@ -60,6 +60,7 @@ class Scheduler(Generic[T]):
         self._rows: dict[Job, Row] = {}
         self._waiting: dict[Job, list[_Open[T]]] = {}
         self._queue: list[tuple[int, int, Job]] = []
+        self._started: set[Job] = set()
         self._order = itertools.count()
         self._answers: Answers[T] = Answers()
 
@@ -71,9 +72,10 @@ class Scheduler(Generic[T]):
             running: dict[Future[Row], Job] = {}
             for rank, (name, question) in enumerate(questions.items()):
                 self._advance(_Open(name, rank, question), None)
-            while self._queue or running:
-                while self._queue and len(running) < self._workers and not self._is_late():
-                    _, _, job = heapq.heappop(self._queue)
+            while self._left or running:
+                while len(running) < self._workers and not self._is_late():
+                    if (job := self._next()) is None:
+                        break
                     running[pool.submit(self._run, job)] = job
                 if not running:
                     break
@@ -81,17 +83,31 @@ class Scheduler(Generic[T]):
                 for future in done:
                     self._arrived(running.pop(future), future.result())
                 if self._progress:
-                    self._progress(self._answers.simulated, len(self._queue) + len(running), self._front())
+                    self._progress(self._answers.simulated, self._left + len(running), self._front())
         self._answers.unanswered = sorted(
             {opened.name for opens in self._waiting.values() for opened in opens}
         )
         return self._answers
 
+    @property
+    def _left(self) -> int:
+        return len(self._waiting.keys() - self._started)
+
+    def _next(self) -> Job | None:
+        """The most urgent job; one that several questions wait for is queued for each of them."""
+        while self._queue:
+            _, _, job = heapq.heappop(self._queue)
+            if job in self._waiting and job not in self._started:
+                self._started.add(job)
+                return job
+        return None
+
     def _is_late(self) -> bool:
         return self._deadline is not None and time.monotonic() > self._deadline
 
     def _front(self) -> str:
-        return self._waiting[self._queue[0][2]][0].name if self._queue else ""
+        opens = self._waiting.get(self._queue[0][2]) if self._queue else None
+        return opens[0].name if opens else ""
 
     def _arrived(self, job: Job, row: Row) -> None:
         self._store.save(job, row)
@@ -123,8 +139,5 @@ class Scheduler(Generic[T]):
         return job in self._rows
 
     def _request(self, job: Job, opened: _Open[T]) -> None:
-        if job in self._waiting:
-            self._waiting[job].append(opened)
-            return
-        self._waiting[job] = [opened]
+        self._waiting.setdefault(job, []).append(opened)
         heapq.heappush(self._queue, (opened.rank, next(self._order), job))

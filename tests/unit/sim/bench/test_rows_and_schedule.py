@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kvis_sim.bench.methods import Method
 from kvis_sim.bench.rows import Fingerprints, Job, Row, RowStore
-from kvis_sim.bench.schedule import Scheduler
+from kvis_sim.bench.schedule import Question, Scheduler
 from kvis_sim.bench.search import Outcome, at_setting
 
 PRINTS = Fingerprints("sim", "ours", "rivals")
@@ -58,3 +58,21 @@ def test_nothing_new_is_started_after_the_deadline(tmp_path: Path) -> None:
     )
     answers = scheduler.ask({"late": at_setting("ramp", Method("static"), (0,))})
     assert (answers.simulated, answers.unanswered) == (0, ["late"])
+
+
+def test_a_job_wanted_late_by_one_and_early_by_another_question_runs_early(tmp_path: Path) -> None:
+    order: list[int] = []
+    store = RowStore(tmp_path, PRINTS)
+
+    def urgent() -> Question[Outcome]:
+        yield [Job("ramp", Method("static"), 0)]
+        return (yield from at_setting("ramp", Method("static"), (9,)))
+
+    background = {f"b{seed}": at_setting("ramp", Method("static"), (seed,)) for seed in range(1, 10)}
+    scheduler = Scheduler[Outcome](
+        count_runs, store, workers=1, progress=lambda done, left, name: order.append(left)
+    )
+    answers = scheduler.ask({"urgent": urgent(), **background})
+    names = list(answers.values)
+    assert names.index("urgent") < names.index("b1")
+    assert answers.simulated == 10
