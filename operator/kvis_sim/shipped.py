@@ -79,10 +79,12 @@ class ShippedController:
     def _decide_caps(self, obs: Observation, now: float) -> dict[str, int]:
         caps: dict[str, int] = {}
         states: dict[str, CapState] = {}
+        batch = self.decision.numbers.get("batch") if self.decision else None
+        spec = replace(self._caps, slo_batch=None if batch is None else max(1, int(batch)))
         for pod in obs.pods:
             state = self._cap_states.get(pod.uid, CapState())
             if pod.phase is PodPhase.READY and pod.fresh:
-                decision, state = decide_cap(self._caps, pod, obs, state, now=now)
+                decision, state = decide_cap(spec, pod, obs, state, now=now)
                 if decision.cap is not None and decision.cap != decision.current:
                     caps[pod.uid] = decision.cap
             states[pod.uid] = state

@@ -148,7 +148,10 @@ def _replicas_plot(trial: Trial, runs: Sequence[Result]) -> str:
         highest = max([highest, *(ready for _, ready in points)])
         series.append(svg.Series(run.controller, colour, points, steps=True))
     return svg.plot(
-        "ready replicas", svg.Axis("minutes", 0, minutes), svg.Axis("ready", 0, highest + 1), series
+        "ready replicas",
+        svg.Axis("minutes", 0, minutes),
+        svg.Axis("ready", 0, svg.rounded_up(highest)),
+        series,
     )
 
 

@@ -112,7 +112,7 @@ def _pareto(scenario: str, rows: Sequence[Row]) -> str:
         ]
         series.append(svg.Series(name, colour, sorted(points)))
     highest = max((cost for one in series for cost, _ in one.points), default=1.0)
-    x = svg.Axis("replica-hours (simulated)", 0.0, highest * 1.05)
+    x = svg.Axis("replica-hours (simulated)", 0.0, svg.rounded_up(highest))
     y = svg.Axis("attainment", 100.0 * LOWEST_ATTAINMENT, 100.0, " %")
     return svg.plot(scenario, x, y, series)
 
@@ -128,5 +128,5 @@ def _timeline(line: Line, rows: Sequence[Row]) -> str:
         points.append((hours, points[-1][1] if points else 0.0))
         highest = max(highest, *(replicas for _, replicas in points))
         series.append(svg.Series(name, colour, points, steps=True))
-    x, y = svg.Axis("hours", 0.0, hours), svg.Axis("replicas", 0.0, highest + 1.0)
+    x, y = svg.Axis("hours", 0.0, hours), svg.Axis("replicas", 0.0, svg.rounded_up(highest))
     return svg.plot(line.scenario, x, y, series)

@@ -109,12 +109,34 @@ class Fingerprints:
 
 def fingerprints() -> Fingerprints:
     sim = _OPERATOR / "kvis_sim"
-    simulating = [path for path in sim.glob("*.py") if path.name != "shipped.py"]
-    simulating += [sim / "scenarios" / name for name in ("recipe.py", "traffic.py", "machines.py")]
+    scenarios = sim / "scenarios"
+    simulating = _with_imports([sim / "cluster.py", scenarios / "recipe.py", scenarios / "traffic.py"])
     deciding = [sim / "shipped.py"]
     for folder in ("signals", "scaling", "tuning"):
         deciding += (_OPERATOR / "kvis_operator" / folder).glob("*.py")
     return Fingerprints(_digest(simulating), _digest(deciding), _digest((sim / "baselines").glob("*.py")))
+
+
+def _with_imports(paths: Iterable[Path]) -> set[Path]:
+    """The sources and all of the simulator that they import, directly or not."""
+    found: set[Path] = set()
+    open_paths = list(paths)
+    while open_paths:
+        path = open_paths.pop()
+        if path in found:
+            continue
+        found.add(path)
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kvis_sim"):
+                open_paths += _sources(node)
+    return found
+
+
+def _sources(node: ast.ImportFrom) -> list[Path]:
+    """Files that the import may mean: the module itself, or modules named in it."""
+    base = _OPERATOR.joinpath(*(node.module or "").split("."))
+    candidates = [base.with_suffix(".py"), base / "__init__.py", *(base / f"{n.name}.py" for n in node.names)]
+    return [path for path in candidates if path.exists()]
 
 
 def _digest(paths: Iterable[Path]) -> str:

@@ -5,6 +5,7 @@ Colours come from CSS variables that the page defines for light and for dark, so
 reader's theme.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -36,6 +37,16 @@ class Axis:
 
     def ticks(self) -> list[float]:
         return [self.low + (self.high - self.low) * i / TICKS for i in range(TICKS + 1)]
+
+
+def rounded_up(value: float) -> float:
+    """The next number that five equal steps divide nicely, for the end of an axis. 7.3 -> 10, 42 -> 50."""
+    magnitude = 10.0 ** math.floor(math.log10(value)) if value > 0.0 else 1.0
+    return next(
+        step * magnitude
+        for step in (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0)
+        if step * magnitude >= value
+    )
 
 
 def plot(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
