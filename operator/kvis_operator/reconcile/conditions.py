@@ -149,7 +149,8 @@ def _scaling(scene: Scene, subject: Accepted, memory: Memory, intent: Intent) ->
 
 def _automatic(memory: Memory, intent: Intent) -> Verdict:
     if intent.standing.writer is Writer.PERSON:
-        until = timestamp(intent.standing.held_until or 0)
+        held = intent.standing.held_until
+        until = timestamp(held) if held is not None else "the pods' metrics are complete"
         text = f"spec.replicas was set to {intent.standing.follow} by somebody, followed until {until}"
         return Verdict(ConditionType.SCALING_ACTIVE, False, Reason.MANUAL_HOLD, text)
     decision = memory.decision

@@ -36,29 +36,34 @@ class Intent:
 
 def deliberate(scene: Scene, subject: Accepted, memory: Memory, times: LoopTimes) -> Intent:
     spec = subject.service.spec
-    current = scene.replicas_field
+    current, before = scene.replicas_field, memory.written
     judged, memory.written = standing(
         current,
-        memory.written,
+        before,
         follows_field=follows_field(scene, subject),
         now=scene.now,
         hold_seconds=times.manual_hold,
     )
     lower, upper = spec.scaling.min_replicas, spec.scaling.upper_bound
     followed = lower if current is None else current
-    if scene.is_tick and memory.observation is not None:
-        _decide_replicas(scene, subject, memory, times, followed=_within(followed, lower, upper))
+    if scene.is_tick:
+        _decide_replicas(scene, subject, memory, times, judged, followed=_within(followed, lower, upper))
     caps = _decide_caps(scene, subject, memory) if scene.is_tick else ()
-    match judged.writer:
-        case Writer.FIELD:
-            once = lower if current is None and not spec.paused else None
-            return Intent(followed, once, judged, caps)
-        case Writer.PERSON:
-            return Intent(_within(followed, lower, upper), None, judged, caps)
-        case Writer.OPERATOR:
-            decided = memory.decision.replicas if memory.decision else followed
-            target = _within(decided, lower, upper)
-            return Intent(target, None if target == current else target, judged, caps)
+    if judged.writer is Writer.FIELD:
+        once = lower if current is None and not spec.paused else None
+        return Intent(followed, once, judged, caps)
+    target = _within(memory.decision.replicas if memory.decision else followed, lower, upper)
+    if judged.taken_back is not None and target < judged.taken_back and not _is_complete(memory.observation):
+        memory.written = before  # asked again at the next tick
+        judged = Standing(Writer.PERSON, follow=current)
+    if judged.writer is Writer.PERSON:
+        return Intent(_within(followed, lower, upper), None, judged, caps)
+    return Intent(target, None if target == current else target, judged, caps)
+
+
+def _is_complete(seen: Observation | None) -> bool:
+    """Whether every ready pod was read: without that nothing shrinks, not even back to what it was."""
+    return seen is not None and 0 < seen.ready == seen.fresh_ready
 
 
 def follows_field(scene: Scene, subject: Accepted) -> bool:
@@ -88,11 +93,18 @@ def scaling_spec(subject: Accepted, times: LoopTimes) -> ScalingSpec:
 
 
 def _decide_replicas(
-    scene: Scene, subject: Accepted, memory: Memory, times: LoopTimes, *, followed: int
+    scene: Scene, subject: Accepted, memory: Memory, times: LoopTimes, judged: Standing, *, followed: int
 ) -> None:
-    assert memory.observation is not None, "a tick observes before it decides"
-    # Whoever wrote the field: the scaler starts from what stands there, never from what it once wanted.
-    state = replace(memory.scaler, desired=followed)
+    """Where others write the field, the scaler starts from what stands there.
+
+    A wish in Auto is not its own: it goes on from its own number, so that this is what it takes the wish
+    back to.
+    """
+    if memory.observation is None:
+        return
+    is_wish = judged.writer is Writer.PERSON or judged.taken_back is not None
+    own = memory.scaler.desired if is_wish else None
+    state = replace(memory.scaler, desired=followed if own is None else own)
     memory.decision, memory.scaler = decide(
         scaling_spec(subject, times), memory.observation, state, now=scene.now
     )

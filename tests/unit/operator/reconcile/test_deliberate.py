@@ -12,14 +12,23 @@ from kvis_operator.reconcile.deliberate import Intent, deliberate
 from kvis_operator.reconcile.world import LoopTimes
 from kvis_operator.rollout.replicas import Writer, Written
 from kvis_operator.scaling.decision import Decision, Reason
+from kvis_operator.signals.observation import Observation
+from observations import an_observation, blind
 from scenes import NOON, a_decision, a_memory, a_scene, accepted
 
 WIDE = {"minReplicas": 1, "maxReplicas": 4}
 
 
-def intent(*, decision: Decision | None = None, written: Written | None = None, **scene: Any) -> Intent:
+def intent(
+    *,
+    decision: Decision | None = None,
+    written: Written | None = None,
+    seen: Observation | None = None,
+    **scene: Any,
+) -> Intent:
     memory = a_memory(decision=decision)
     memory.written = written or Written()
+    memory.observation = seen
     found = a_scene(**scene)
     return deliberate(found, accepted(found), memory, LoopTimes())
 
@@ -66,8 +75,21 @@ def test_a_wish_in_auto_is_followed_within_the_bounds() -> None:
 
 def test_a_wish_whose_time_is_over_is_taken_back() -> None:
     written = Written(value=2, wish=4, wish_since=NOON - 601)
-    found = intent(decision=a_decision(4, 2), written=written, replicas=4, scaling=WIDE)
+    seen = an_observation(4)
+    found = intent(decision=a_decision(2, 2), written=written, seen=seen, replicas=4, scaling=WIDE)
     assert (found.replicas, found.write, found.standing.taken_back) == (2, 2, 4)
+
+
+def test_a_wish_is_not_taken_back_downward_while_a_pod_cannot_be_read() -> None:
+    written = Written(value=2, wish=4, wish_since=NOON - 601)
+    for seen in (None, blind(an_observation(4), 1)):
+        found = intent(decision=a_decision(2, 2), written=written, seen=seen, replicas=4, scaling=WIDE)
+        assert (found.replicas, found.write, found.standing.writer) == (4, None, Writer.PERSON)
+
+
+def test_a_wish_is_taken_back_upward_even_while_blind() -> None:
+    written = Written(value=3, wish=1, wish_since=NOON - 601)
+    assert intent(decision=a_decision(3, 3), written=written, replicas=1, scaling=WIDE).write == 3
 
 
 def test_without_any_decision_the_field_stays() -> None:
