@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from kubernetes.aio import client, config
@@ -78,9 +77,7 @@ class FakeNode:
         self._tasks = [asyncio.create_task(self._renew()), asyncio.create_task(self._run_pods())]
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for task in self._tasks:
             task.cancel()
         ended = await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -72,7 +72,7 @@ def start_containerd(layout: Layout) -> None:
 
 def ensure(layout: Layout) -> None:
     """Start what does not run of the node, and wait until it is Ready. containerd must run."""
-    if _runs(layout) and api.is_node_ready(layout, NODE_NAME):
+    if is_whole(layout):
         return
     ports = [] if processes.is_running(layout, "kubelet") else [KUBELET_PORT, KUBELET_HEALTH_PORT]
     ports += [] if processes.is_running(layout, "kube-proxy") else [PROXY_HEALTH_PORT]
@@ -88,13 +88,10 @@ def ensure(layout: Layout) -> None:
         processes.wait_ready(layout, "kubelet", ready, timeout_seconds=READY_SECONDS)
 
 
-def start_kubelet(layout: Layout) -> None:
-    """Start the kubelet again after a test stopped it."""
-    processes.restart(layout, "kubelet")
-
-
-def _runs(layout: Layout) -> bool:
-    return all(processes.is_running(layout, name) for name in ("containerd", "kubelet", "kube-proxy"))
+def is_whole(layout: Layout) -> bool:
+    """Whether every process of the node runs and the node is Ready."""
+    running = all(processes.is_running(layout, name) for name in ("containerd", "kubelet", "kube-proxy"))
+    return running and api.is_node_ready(layout, NODE_NAME)
 
 
 def _run_containerd(layout: Layout) -> None:

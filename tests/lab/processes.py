@@ -79,11 +79,6 @@ def kill(layout: Layout, name: str) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def forget(layout: Layout, name: str) -> None:
-    """Drop the record of a stopped process."""
-    _record_file(layout, name).unlink(missing_ok=True)
-
-
 def names(layout: Layout) -> list[str]:
     """Every process that this lab has a record of, running or not."""
     return sorted(path.stem for path in layout.processes.glob("*.json"))
