@@ -10,11 +10,13 @@ clean-up.
 import argparse
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from types import FrameType
+from typing import Final, NoReturn
 
 from kvis_kv import flags
 from kvis_runtime.cli.arguments import UsageError, parse
@@ -65,11 +67,19 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
+    # As PID 1 a process has no default for SIGTERM: until the server handles it, the signal would be lost and
+    # the pod would hang until it is killed.
+    signal.signal(signal.SIGTERM, leave_before_serving)
     # Imported here: the other command works without torch and the server's packages.
     from kvis_runtime.cli import serve
 
     serve.run(arguments, os.environ.get(flags.POD_UID_ENV))
     return 0
+
+
+def leave_before_serving(number: int, frame: FrameType | None) -> NoReturn:
+    """End the process: it has accepted nothing yet."""
+    raise SystemExit(0)
 
 
 def _convert(arguments: argparse.Namespace) -> int:

@@ -2,9 +2,11 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,21 @@ def test_a_cache_too_small_for_one_sequence_says_what_would_fit():
     assert status == EXIT_CONFIG
     assert "--kv-cache-memory-bytes: 10000000 cannot hold one sequence of 8192 tokens" in printed
     assert "would fit" in printed
+
+
+def test_sigterm_before_the_server_listens_ends_the_process(tmp_path):
+    command = [sys.executable, "-m", "kvis_runtime.cli.main", "serve", f"--model={a_model_folder(tmp_path)}"]
+    starting = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT / "pod_runtime")})
+    while not catches_sigterm(starting.pid):
+        time.sleep(0.001)
+    starting.terminate()
+    assert starting.wait(timeout=30) == 0
+
+
+def catches_sigterm(pid):
+    status = Path(f"/proc/{pid}/status").read_text()
+    [caught] = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")]
+    return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def test_a_taken_port_is_named(tmp_path):
