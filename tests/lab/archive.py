@@ -11,9 +11,11 @@ import json
 import tarfile
 from collections.abc import Collection
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from .progress import LabError
+
+REFERENCE: Final = "org.opencontainers.image.ref.name"  # the annotation that names an image in a layout
 
 
 def write_missing(folder: Path, reference: str, present: Collection[str], out: IO[bytes]) -> None:
@@ -31,7 +33,7 @@ def write_missing(folder: Path, reference: str, present: Collection[str], out: I
 def find_manifest(index: dict[str, Any], reference: str) -> dict[str, Any]:
     """The descriptor of an image by its name."""
     for descriptor in index["manifests"]:
-        if descriptor.get("annotations", {}).get("org.opencontainers.image.ref.name") == reference:
+        if descriptor.get("annotations", {}).get(REFERENCE) == reference:
             found: dict[str, Any] = descriptor
             return found
     raise LabError(
@@ -45,6 +47,21 @@ def blobs_to_send(
     """Digests in the order of sending: always the manifest and the configuration, then missing layers."""
     layers = [layer["digest"] for layer in manifest["layers"] if layer["digest"] not in present]
     return list(dict.fromkeys([descriptor["digest"], manifest["config"]["digest"], *layers]))
+
+
+def prune(folder: Path, keep: Collection[str]) -> None:
+    """Drop images of the layout folder that are not in `keep`, and every blob that no other image needs."""
+    index_file = folder / "index.json"
+    index = json.loads(index_file.read_text())
+    kept = [each for each in index["manifests"] if each.get("annotations", {}).get(REFERENCE) in keep]
+    needed: set[str] = set()
+    for descriptor in kept:
+        manifest = json.loads(_blob(folder, descriptor["digest"]).read_text())
+        needed.update(blobs_to_send(descriptor, manifest, ()))
+    index_file.write_text(json.dumps({**index, "manifests": kept}))
+    for blob in (folder / "blobs").glob("*/*"):
+        if f"{blob.parent.name}:{blob.name}" not in needed:
+            blob.unlink()
 
 
 def _blob(folder: Path, digest: str) -> Path:

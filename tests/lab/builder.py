@@ -68,7 +68,7 @@ def remove_image(layout: Layout, reference: str) -> None:
 
 def export(layout: Layout, reference: str) -> Path:
     """Write an image's missing blobs, not compressed, into the folder that all images share; return it."""
-    folder = layout.cache / "oci"
+    folder = layout.packed
     store = f"[overlay@{layout.builds}+{BUILD_RUN}]"
     # buildah's own push would compress: minutes for gigabytes that are unpacked right afterwards.
     command = [

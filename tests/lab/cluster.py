@@ -66,8 +66,10 @@ def up(*, with_node: bool = True, with_images: bool = True, use_current: bool = 
             case Source.KIND:
                 built = _up_kind(layout, with_images=with_images)
             case Source.LAB:
+                _refuse_beside_another(layout)
                 built = _up_lab(layout, with_images=with_images)
             case Source.CONTROL_PLANE:
+                _refuse_beside_another(layout)
                 _clean_unless_healthy(layout)
                 _up_control_plane(layout)
                 binaries.ensure(layout, [binaries.HELM])
@@ -79,6 +81,7 @@ def down() -> None:
     """Take the lab or the kind cluster away; an existing cluster is left alone."""
     layout = default_layout()
     with _one_at_a_time(layout):
+        _refuse_beside_another(layout)
         kind.delete_if_ours(layout)
         cleanup.take_down(layout)
 
@@ -219,7 +222,6 @@ def _known_images(layout: Layout) -> Mapping[str, str]:
 @contextmanager
 def _one_at_a_time(layout: Layout) -> Iterator[None]:
     with exclusive(layout.state / "lock", what="the lab's start or stop"):
-        _refuse_beside_another(layout)
         yield
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -57,7 +56,7 @@ def import_image(folder: Path, reference: str) -> None:
         raise LabError(f"containerd refused image {reference}: {said.strip()}")
 
 
-def remove_images(references: Iterable[str]) -> None:
-    """Forget images; their layers go when no other image needs them."""
-    for reference in references:
+def remove_image(reference: str) -> None:
+    """Forget an image; its layers go when no other image needs them."""
+    if has_image(reference):
         ctr("images", "delete", reference)

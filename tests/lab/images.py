@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from . import builder, ctr
+from . import archive, builder, ctr
 from .builder import Job
 from .layout import REPOSITORY, Layout
 from .locks import exclusive
@@ -25,7 +25,7 @@ from .progress import step
 SUITE: Final = "bookworm"
 BASE_PACKAGES: Final = ("python3", "python3-venv", "python3-pip", "ca-certificates")
 BASE: Final = f"localhost/kvis-lab/base:{SUITE}-1"
-KEEP_TAGS: Final = 3  # of each image in containerd: a pod of the last tags may still run
+KEEP_TAGS: Final = 5  # of each image in containerd: a pod of the last tags may still run
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,24 +130,30 @@ def _deliver(layout: Layout, recipe: Recipe, reference: str) -> None:
         folder = builder.export(layout, reference)
     with step(f"import {reference} into containerd", long=True):
         ctr.import_image(folder, reference)
-    _remember(layout, recipe, reference)
+    _forget_old(layout, recipe, reference)
 
 
 def were_built(layout: Layout) -> bool:
     """Whether the cache already holds a runtime image, so that another one needs little room."""
-    return (layout.cache / "tags" / "runtime").exists()
+    return _tags_file(layout, "runtime").exists()
 
 
-def _remember(layout: Layout, recipe: Recipe, reference: str) -> None:
+def _forget_old(layout: Layout, recipe: Recipe, reference: str) -> None:
     """Keep the last tags of an image and drop older ones, so that the cache does not grow with every edit."""
-    file = layout.cache / "tags" / recipe.role
+    file = _tags_file(layout, recipe.role)
     file.parent.mkdir(parents=True, exist_ok=True)
     known = file.read_text().split() if file.exists() else []
     tags = [each for each in known if each != reference] + [reference]
-    for old in tags[:-KEEP_TAGS]:
-        ctr.remove_images([old])
-        builder.remove_image(layout, old)
     file.write_text("\n".join(tags[-KEEP_TAGS:]) + "\n")
+    for old in tags[:-KEEP_TAGS]:
+        ctr.remove_image(old)
+        builder.remove_image(layout, old)
+    keep = {tag for each in file.parent.iterdir() for tag in each.read_text().split()}
+    archive.prune(layout.packed, keep)
+
+
+def _tags_file(layout: Layout, role: str) -> Path:
+    return layout.cache / "tags" / role
 
 
 def _ensure_base(layout: Layout) -> None:
@@ -155,10 +161,10 @@ def _ensure_base(layout: Layout) -> None:
         return
     context = layout.cache / "base"
     context.mkdir(parents=True, exist_ok=True)
-    archive = context / "base.tar"
+    tar = context / "base.tar"
     with step(f"make a Debian {SUITE} base image with Python", long=True):
         include = ",".join(BASE_PACKAGES)
-        command = ["mmdebstrap", "--variant=minbase", f"--include={include}", SUITE, str(archive)]
+        command = ["mmdebstrap", "--variant=minbase", f"--include={include}", SUITE, str(tar)]
         builder.run_logged(layout, "image-base", command)
         builder.build(layout, Job(BASE, DOCKERFILES / "base.Dockerfile", context))
-        archive.unlink()
+        tar.unlink()

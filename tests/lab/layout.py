@@ -102,6 +102,11 @@ class Layout:
         return self.cache / "buildah"
 
     @property
+    def packed(self) -> Path:
+        """The same images as a folder that containerd can be given."""
+        return self.cache / "oci"
+
+    @property
     def build_lock(self) -> Path:
         return self.cache / "buildah.lock"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.archive import blobs_to_send, find_manifest, write_missing
+from lab.archive import REFERENCE, blobs_to_send, find_manifest, prune, write_missing
 from lab.images import Recipe, content_hash
 from lab.progress import LabError
 
@@ -83,22 +83,46 @@ def test_an_image_that_was_not_exported_is_named_in_the_error() -> None:
         find_manifest({"manifests": []}, "localhost/x:1")
 
 
-def test_the_stream_is_a_readable_oci_layout(tmp_path: Path) -> None:
-    blobs = tmp_path / "blobs" / "sha256"
+def a_layout(folder: Path, **images: str) -> Path:
+    """A layout with one image for each name, each of one shared and one own layer."""
+    blobs = folder / "blobs" / "sha256"
     blobs.mkdir(parents=True)
-    manifest = {"config": {"digest": "sha256:c"}, "layers": [{"digest": "sha256:1"}]}
-    for name, text in (("m", json.dumps(manifest)), ("c", "{}"), ("1", "layer")):
-        (blobs / name).write_text(text)
-    named = {"org.opencontainers.image.ref.name": "localhost/x:1"}
-    index = {"manifests": [{"digest": "sha256:m", "annotations": named}]}
-    (tmp_path / "index.json").write_text(json.dumps(index))
+    descriptors = []
+    for name, layer in images.items():
+        digests = [f"sha256:{each}" for each in ("shared", layer)]
+        manifest = {
+            "config": {"digest": f"sha256:config-{name}"},
+            "layers": [{"digest": each} for each in digests],
+        }
+        for blob, text in (
+            (f"manifest-{name}", json.dumps(manifest)),
+            (f"config-{name}", "{}"),
+            (layer, "x"),
+        ):
+            (blobs / blob).write_text(text)
+        descriptors.append({"digest": f"sha256:manifest-{name}", "annotations": {REFERENCE: name}})
+    (blobs / "shared").write_text("x")
+    (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": descriptors}))
+    return folder
+
+
+def test_the_stream_is_a_readable_oci_layout(tmp_path: Path) -> None:
     out = io.BytesIO()
-    write_missing(tmp_path, "localhost/x:1", set(), out)
+    write_missing(a_layout(tmp_path, one="own"), "one", set(), out)
+    blobs = [f"blobs/sha256/{each}" for each in ("manifest-one", "config-one", "shared", "own")]
     with tarfile.open(fileobj=io.BytesIO(out.getvalue())) as tar:
-        assert tar.getnames() == [
-            "oci-layout",
-            "blobs/sha256/m",
-            "blobs/sha256/c",
-            "blobs/sha256/1",
-            "index.json",
-        ]
+        assert tar.getnames() == ["oci-layout", *blobs, "index.json"]
+
+
+def test_pruning_keeps_what_the_kept_images_need(tmp_path: Path) -> None:
+    folder = a_layout(tmp_path, old="a", new="b")
+    prune(folder, {"new"})
+    left = {path.name for path in (folder / "blobs" / "sha256").iterdir()}
+    assert left == {"manifest-new", "config-new", "shared", "b"}
+
+
+def test_a_pruned_image_is_no_longer_listed(tmp_path: Path) -> None:
+    folder = a_layout(tmp_path, old="a", new="b")
+    prune(folder, {"new"})
+    with pytest.raises(LabError, match="old"):
+        find_manifest(json.loads((folder / "index.json").read_text()), "old")
