@@ -14,7 +14,7 @@ from kubernetes.aio import client
 import lab
 from api_gate import ApiGate
 from lab.fake_node import FakeNode
-from operator_process import Operator, Services, an_operator, audited_writes, eventually
+from operator_process import ACCOUNT, Operator, Services, an_operator, audited_writes, eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -220,3 +220,26 @@ async def test_an_api_server_that_is_away_for_60_s_is_waited_for(
     tmp_path: Path,
 ) -> None:
     await outage(cluster, kube, namespace, fake_node, services, tmp_path, seconds=60)
+
+
+async def test_rights_that_were_taken_away_are_waited_for(
+    cluster: lab.Cluster,
+    kube: client.ApiClient,
+    namespace: str,
+    fake_node: FakeNode,
+    services: Services,
+    tmp_path: Path,
+) -> None:
+    async with an_operator(cluster, kube, namespace, tmp_path, placement=fake_node.placement) as operator:
+        await services.create(scaling=MANUAL)
+        await services.until_ready()
+        rbac = client.RbacAuthorizationV1Api(kube)
+        role = await rbac.read_namespaced_role(ACCOUNT, namespace)
+        await rbac.patch_namespaced_role(ACCOUNT, namespace, {"rules": []})
+        await services.scale("demo", 2)
+        await asyncio.sleep(20)
+        assert len(await services.pods()) == 1
+        role.metadata.resource_version = None
+        await rbac.replace_namespaced_role(ACCOUNT, namespace, role)
+        await restarted_if_ended(operator)
+        await services.until_replicas("demo", 2, seconds=60)
