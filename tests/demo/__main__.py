@@ -10,7 +10,6 @@ import os
 import pathlib
 import sys
 import time
-from contextlib import suppress
 
 from kubernetes.aio import config
 from rich.console import Console
@@ -72,13 +71,10 @@ async def _walk(cluster: lab.Cluster, console: Console, timed: steps.Steps) -> d
             console.print(f"  {await steps.ask(url)}", highlight=False)
         watch = Watch(api, steps.NAMESPACE, steps.SERVICE)
         load = Load(url, steps.MODEL)
-        watching = asyncio.create_task(watch.run())
-        try:
+        async with asyncio.TaskGroup() as together:
+            watching = together.create_task(watch.run())
             await _play(watch, load, console, timed)
-        finally:
             watching.cancel()
-            with suppress(asyncio.CancelledError):
-                await watching
         return summary.summarise(watch.looks, load.tally, timed.seconds)
 
 

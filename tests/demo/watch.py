@@ -100,7 +100,7 @@ def _last_decision(status: Mapping[str, Any]) -> str:
     decisions = status.get("decisions") or []
     if not decisions:
         return ""
-    newest = max(decisions, key=lambda decision: decision["time"])
+    newest = max(decisions, key=lambda decision: decision["at"])
     return f"{newest['knob']} {newest['from']}→{newest['to']}: {newest['reason']}"
 
 
