@@ -51,6 +51,15 @@ def take_down(layout: Layout) -> None:
         _remove_files(layout)
 
 
+def drop_logs(layout: Layout) -> None:
+    """Remove what the processes and pods of an earlier lab wrote; the logs of builds stay."""
+    for name in ("containerd", *NODE_PROCESSES, *control_plane.NAMES):
+        processes.log_of(layout, name).unlink(missing_ok=True)
+    for audit in layout.logs.glob(f"{layout.audit_log.stem}*"):
+        audit.unlink()
+    shutil.rmtree(layout.pod_logs, ignore_errors=True)
+
+
 def mounts_below(table: str, folders: Iterable[Path]) -> list[str]:
     """Mount points inside the folders, deepest first, from the text of mountinfo(5)."""
     prefixes = tuple(f"{folder}/" for folder in folders)

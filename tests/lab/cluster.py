@@ -166,6 +166,7 @@ def _up_control_plane(layout: Layout) -> None:
 def _clean_unless_healthy(layout: Layout) -> None:
     if not _is_healthy(layout):
         cleanup.take_down(layout)
+        cleanup.drop_logs(layout)
 
 
 def _is_healthy(layout: Layout) -> bool:

@@ -81,10 +81,10 @@ class FakeNode:
         for task in self._tasks:
             task.cancel()
         ended = await asyncio.gather(*self._tasks, return_exceptions=True)
-        for pod in list(self.pods.values()):
-            await self._remove(pod)
         with suppress(ApiException):
-            await self._core.delete_node(self.name)
+            await self._core.delete_node(self.name)  # first: what replaces the pods must not land here again
+        for pod in list(self.pods.values()):
+            await self._finish(pod)
         for failure in ended:
             if isinstance(failure, Exception):
                 raise failure
