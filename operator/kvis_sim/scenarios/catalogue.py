@@ -41,18 +41,18 @@ def _replays() -> tuple[Recipe, ...]:
         block_size=512,
     )
     return (
-        Recipe("azure-conv", Kind.FIXED_MIX, Replay("azure-conv"), A100_TP4_70B, duration=3480.0, initial=4),
+        Recipe("azure-conv", Kind.FIXED_MIX, Replay("azure-conv"), A100_TP4_70B, duration=3480.0, initial=6),
         Recipe(
             "azure-code",
             Kind.FIXED_MIX,
             Replay("azure-code"),
             H100_TP4_70B,
             duration=3420.0,
-            initial=3,
+            initial=4,
         ),
         mooncake,
         replace(
-            mooncake, name="mooncake-conv-x2", traffic=Replay("mooncake-conversation", copies=2), initial=10
+            mooncake, name="mooncake-conv-x2", traffic=Replay("mooncake-conversation", copies=2), initial=9
         ),
         replace(
             mooncake,
@@ -66,7 +66,7 @@ def _replays() -> tuple[Recipe, ...]:
             name="agentic",
             traffic=Replay("agentic"),
             duration=HOUR,
-            initial=4,
+            initial=5,
         ),
         Recipe(
             "aibrix-8min",
@@ -74,7 +74,7 @@ def _replays() -> tuple[Recipe, ...]:
             Replay("aibrix", copies=2, loops=8),
             A100_TP4_70B,
             duration=HOUR,
-            initial=1,
+            initial=4,
         ),
     )
 
@@ -87,7 +87,7 @@ def _days() -> tuple[Recipe, ...]:
     return (
         day("servegen-flat-2", Kind.FLAT_DAY, "language/m-large", 2, 2.0, 5),
         day("servegen-peaky-9", Kind.PEAKY_DAY, "language/m-large", 9, 2.8, 3),
-        day("servegen-peaky-10", Kind.PEAKY_DAY, "language/m-large", 10, 2.8, 3),
+        day("servegen-peaky-10", Kind.PEAKY_DAY, "language/m-large", 10, 2.8, 9),
         day("servegen-small-11", Kind.PEAKY_DAY, "language/m-small", 11, 2.8, 3),
     )
 
@@ -110,7 +110,7 @@ def _shapes() -> tuple[Recipe, ...]:
             Segments((Segment(30 * MINUTE, 8.0, CHAT), Segment(90 * MINUTE, 2.0, CHAT))),
             A100_TP4_70B,
             duration=120 * MINUTE,
-            initial=8,
+            initial=9,
         ),
         Recipe(
             "ramp",
@@ -180,12 +180,12 @@ def noise_recipes() -> tuple[Recipe, ...]:
         Recipe(
             f"noise-24h/{rate:g}",
             Kind.FIXED_MIX,
-            Segments((Segment(DAY, rate, REASONING),), noise=0.2),
+            Segments((Segment(DAY, rate, CHAT),), noise=0.2),
             A100_TP4_70B,
             duration=DAY,
             initial=initial,
         )
-        for rate, initial in ((0.6, 2), (1.3, 4))
+        for rate, initial in ((2.6, 4), (4.0, 6))
     )
 
 
