@@ -82,7 +82,7 @@ class Server:
         messages = [{"role": "user", "content": "Say hello"}]
         return await self.client.post("/v1/chat/completions", json={"messages": messages, **body})
 
-    async def until(self, condition, seconds: float = 2.0) -> None:
+    async def until(self, condition, seconds: float = 10.0) -> None:
         """Wait for a condition on the engine's last snapshot."""
         await eventually(lambda: condition(self.runtime.engine.snapshot.stats), seconds)
 
@@ -135,7 +135,7 @@ async def a_server(
 
 
 async def _listening(port: int, ended: asyncio.Task[None]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(15):
         while not ended.done():
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)

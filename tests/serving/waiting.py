@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 
-async def eventually(condition: Callable[[], bool], seconds: float = 2.0) -> None:
+async def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> None:
     """Return as soon as `condition` holds; TimeoutError when it does not within `seconds`."""
     async with asyncio.timeout(seconds):
         while True:

@@ -211,7 +211,7 @@ async def test_a_client_that_goes_away_frees_its_blocks(stream, choices):
         asking = asyncio.create_task(server.complete(stream=stream, n=choices, **LONG))
         await server.until(lambda stats: stats.running == choices)
         asking.cancel()
-        await server.until(lambda stats: stats.running == stats.waiting == stats.blocks_referenced == 0, 1.0)
+        await server.until(lambda stats: stats.running == stats.waiting == stats.blocks_referenced == 0)
         page = (await server.client.get("/metrics")).text
     assert f'finished_reason="abort",model_name="tiny"}} {choices}.0' in page
 
@@ -223,7 +223,7 @@ async def test_a_client_that_goes_away_while_queued_leaves_the_queue():
         queued = asyncio.create_task(server.complete(stream=True, **LONG))
         await server.until(lambda stats: stats.waiting == 1)
         queued.cancel()
-        await server.until(lambda stats: stats.waiting == 0, 1.0)
+        await server.until(lambda stats: stats.waiting == 0)
         running.cancel()
 
 

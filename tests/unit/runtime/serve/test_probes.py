@@ -67,6 +67,6 @@ async def test_an_engine_that_goes_on_is_ready_again():
     async with a_stuck_pod(clock) as (client, engine):
         clock.now += UNREADY_STALL_SECONDS + 1
         engine.running_allowed.set()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(10):
             while await statuses(client) != [200, 200]:  # noqa: ASYNC110 - what is awaited is the answer itself
                 await asyncio.sleep(0.005)
