@@ -2,8 +2,9 @@
 
 Loads are sized so that one to about a dozen replicas of the named machine carry them. ServeGen records
 rates but no lengths; its days get prompts of the Azure conversation trace with answers five times as long
-(a reasoning model), which keeps a day of real time small enough to simulate. Objectives are 2 s and 100
-ms, except for traces of long contexts, whose prompts alone take longer on this hardware.
+(a reasoning model), which keeps a day of real time small enough to simulate. At the start run as many
+replicas as the busiest of the first ten minutes needs. Objectives are 2 s and 100 ms, except for traces of
+long contexts, whose prompts alone take longer on this hardware.
 """
 
 from collections.abc import Mapping
