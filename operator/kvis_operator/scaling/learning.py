@@ -58,7 +58,9 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
     rho_up, rho_down = _reduced(spec.rho_up, margin), _reduced(spec.rho_down, margin)
     wanted, best = _need(spec, obs, replica, mix, rho_up, rho_down)
     busy = _busy_share(facts, best)
-    seen = symptoms(obs, ttft_slo=spec.ttft_slo_seconds, tpot_slo=spec.tpot_slo_seconds, busy_share=busy)
+    reachable = best is None or best.feasible  # more replicas cannot shorten a step that is too long alone
+    tpot_slo = spec.tpot_slo_seconds if reachable else None
+    seen = symptoms(obs, ttft_slo=spec.ttft_slo_seconds, tpot_slo=tpot_slo, busy_share=busy)
     memory = memory_seconds(spec, facts.start_seconds)
     alerted_at = state.alerted_at if spec.alert_floor is None else now
     learned = replace(state, fit=fit, mix=mix, flap=state.flap.eased(now=now), alerted_at=alerted_at)

@@ -108,8 +108,8 @@ def _demand_remembered(facts: Situation, known: Knowledge, state: ScalerState) -
 
 _FORBIDDING: Final[tuple[Rule, ...]] = (
     _alert_holds,
-    _inputs_incomplete,
     _objective_out_of_reach,
+    _inputs_incomplete,
     _load_needs_them,
     _replicas_pending,
     _just_grown,
