@@ -6,6 +6,7 @@ or later.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kvis_sim.bench.rows import Row
 from kvis_sim.bench.search import Outcome
@@ -48,15 +49,25 @@ def _level(row: Row) -> Level:
 
 
 def _compare(disturbed: Level, calm: Level, *, start: float, end: float) -> Disturbance:
-    removed = added = last_difference = 0
+    added = last_difference = 0
     ticks = round((end + HORIZON_SECONDS - start) / TICK_SECONDS)
     for tick in range(ticks + 1):
         at = start + tick * TICK_SECONDS
         difference = _value(disturbed, at) - _value(calm, at)
-        removed, added = max(removed, -difference), max(added, difference)
+        added = max(added, difference)
         if difference and at > end:
             last_difference = tick
-    return Disturbance(removed, added, max(0, last_difference - round((end - start) / TICK_SECONDS)))
+    recovery = max(0, last_difference - round((end - start) / TICK_SECONDS))
+    return Disturbance(_removed(disturbed, calm, start, end + HORIZON_SECONDS), added, recovery)
+
+
+def _removed(disturbed: Level, calm: Level, start: float, end: float) -> int:
+    """Replicas taken away below what the undisturbed run has; growing later than it is no removal."""
+    return sum(
+        max(0, min(before, _value(calm, at)) - after)
+        for (_, before), (at, after) in pairwise(disturbed)
+        if start <= at <= end and after < before
+    )
 
 
 def _value(level: Level, at: float) -> int:

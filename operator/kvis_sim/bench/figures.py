@@ -14,7 +14,7 @@ from kvis_sim.bench.methods import DEFAULT_RIVALS
 from kvis_sim.bench.rows import Row
 from kvis_sim.bench.search import Outcome
 from kvis_sim.scenarios.catalogue import recipe_named
-from kvis_sim.scenarios.faults import TAKES_CAPACITY
+from kvis_sim.scenarios.faults import COOLS_DOWN, TAKES_CAPACITY
 from kvis_sim.scenarios.recipe import DAYS, Kind
 
 Outcomes = Mapping[str, Outcome]
@@ -196,13 +196,21 @@ def _faults(found: Figures, outcomes: Outcomes) -> None:
         for name in ("fault_scale_downs", "fault_added_replicas_max", "fault_recovery_ticks_max"):
             found.put(name, None, "faults were not simulated in this run")
         return
-    inputs = [effect for name, effect in effects.items() if name.split("/")[1] not in TAKES_CAPACITY]
+    inputs = {name: effect for name, effect in effects.items() if name.split("/")[1] not in TAKES_CAPACITY}
+    steady = {
+        name: effect
+        for name, effect in inputs.items()
+        if name.startswith("fault/") and name.split("/")[1] not in COOLS_DOWN
+    }
     removed = {name: effect.removed for name, effect in effects.items() if effect.removed}
     found.put(
         "fault_scale_downs", float(sum(effect.removed for effect in effects.values())), str(removed or "")
     )
-    found.put("fault_added_replicas_max", float(max(effect.added for effect in inputs)))
-    found.put("fault_recovery_ticks_max", float(max(effect.recovery_ticks for effect in inputs)))
+    added = max(inputs, key=lambda name: inputs[name].added, default="")
+    found.put("fault_added_replicas_max", float(inputs[added].added) if added else None, added)
+    slowest = max(steady, key=lambda name: steady[name].recovery_ticks, default="")
+    note = f"{slowest}; steady load, without alerts, whose replica leaves by the normal cool-down"
+    found.put("fault_recovery_ticks_max", float(steady[slowest].recovery_ticks) if slowest else None, note)
 
 
 def _noise(found: Figures, outcomes: Outcomes) -> None:

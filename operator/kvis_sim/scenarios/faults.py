@@ -58,6 +58,8 @@ BURST_FAULTS = {
     "api-refused": Fault(FaultKind.API_REFUSED, START - 2 * MINUTE, duration=120.0),
 }
 TAKES_CAPACITY = frozenset({"slow-pod", "node-lost", "stuck-pending"})
+COOLS_DOWN = frozenset({"alert-storm"})
+"""Faults after which the extra replica leaves by the normal cool-down, not within ticks."""
 
 
 def fault_recipes() -> tuple[Recipe, ...]:
