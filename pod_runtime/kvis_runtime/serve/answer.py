@@ -5,7 +5,7 @@ client may retry elsewhere. After it a failure is one error event and no [DONE].
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -126,7 +126,7 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-async def _each(batches: Any) -> Any:
+async def _each(batches: AsyncIterator[list[Delta]]) -> AsyncIterator[Delta]:
     async for batch in batches:
         for item in batch:
             yield item

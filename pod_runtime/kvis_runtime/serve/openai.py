@@ -6,12 +6,13 @@ in front of it has checked route, size and room.
 
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from kvis_runtime.serve.answer import StreamedAnswer, WholeAnswer
 from kvis_runtime.serve.calls import ServedModel, check_model, plan_chat, plan_completion
@@ -89,7 +90,7 @@ class PublicApp:
         }
         return JSONResponse({"object": "list", "data": [entry]})
 
-    async def _completions(self, request: Request) -> Any:
+    async def _completions(self, request: Request) -> ASGIApp:
         arrived_at = self._clock()
         body = read_body(CompletionBody, await request.body())
         model = self._model()
@@ -98,7 +99,7 @@ class PublicApp:
         shape = CompletionShape(_call_id(plans), int(self._wall_clock()), self._name)
         return self._answer(body, plans, shape, arrived_at)
 
-    async def _chat(self, request: Request) -> Any:
+    async def _chat(self, request: Request) -> ASGIApp:
         arrived_at = self._clock()
         body = read_body(ChatBody, await request.body())
         model = self._model()
@@ -107,7 +108,9 @@ class PublicApp:
         shape = ChatShape(_call_id(plans), int(self._wall_clock()), self._name)
         return self._answer(body, plans, shape, arrived_at)
 
-    def _answer(self, body: SamplingFields, plans: list[ChoicePlan], shape: Shape, arrived_at: float) -> Any:
+    def _answer(
+        self, body: SamplingFields, plans: list[ChoicePlan], shape: Shape, arrived_at: float
+    ) -> ASGIApp:
         generation = Generation(self._engine, self._metrics, plans, self._codec.decode, arrived_at)
         if body.stream:
             return StreamedAnswer(generation, shape, body.wants_usage_chunk())
