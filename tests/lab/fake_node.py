@@ -71,6 +71,7 @@ class FakeNode:
         self._behaviour = behaviour or (lambda _: Behaviour())
         self._subnet, self._next_address = FIRST_SUBNET + zlib.crc32(name.encode()) % SUBNETS, 1
         self._tasks: list[asyncio.Task[None]] = []
+        self._runtimes: list[FakeRuntime] = []  # all that may hold a socket
 
     async def __aenter__(self) -> Self:
         await self._register()
@@ -85,6 +86,8 @@ class FakeNode:
             await self._core.delete_node(self.name)  # first: what replaces the pods must not land here again
         for pod in list(self.pods.values()):
             await self._finish(pod)
+        for runtime in self._runtimes:  # of pods that were being admitted or removed when the tasks ended
+            await runtime.stop()
         for failure in ended:
             if isinstance(failure, Exception):
                 raise failure
@@ -152,6 +155,7 @@ class FakeNode:
 
     async def _admit(self, manifest: dict[str, Any]) -> FakePod:
         runtime = FakeRuntime(self._new_address())
+        self._runtimes.append(runtime)
         await runtime.start()
         meta = manifest["metadata"]
         pod = FakePod(
@@ -194,6 +198,7 @@ class FakeNode:
     async def _remove(self, pod: FakePod) -> None:
         self.pods.pop(pod.name, None)
         await pod.runtime.stop()
+        self._runtimes = [other for other in self._runtimes if other is not pod.runtime]
 
     def _new_address(self) -> str:
         number, self._next_address = self._next_address, self._next_address + 1

@@ -83,7 +83,8 @@ class FakeRuntime:
     async def stop(self) -> None:
         """Close the ports; a hanging scrape is cut."""
         while self._runners:
-            await self._runners.pop().cleanup()
+            await self._runners[-1].cleanup()
+            self._runners.pop()  # not before: a cleanup that is cancelled must be possible to repeat
 
     async def _health(self, _: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
