@@ -21,7 +21,12 @@ from lab.firewall import left_over
 from lab.layout import BRIDGE, RUN, default_layout
 from lab.node import TOUCHED_SYSCTLS
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.usefixtures("own_lab"),
+]
 
 POD = """
 apiVersion: v1
@@ -86,7 +91,7 @@ def kill_everything() -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def test_down_leaves_the_machine_as_it_was(own_lab: lab.Cluster) -> None:
+def test_down_leaves_the_machine_as_it_was() -> None:
     before = traces()
     run_a_pod(lab.up(with_images=False))
     assert BRIDGE in _links()
@@ -94,7 +99,7 @@ def test_down_leaves_the_machine_as_it_was(own_lab: lab.Cluster) -> None:
     assert traces() == before
 
 
-def test_down_after_a_hard_kill_leaves_the_machine_as_it_was(own_lab: lab.Cluster) -> None:
+def test_down_after_a_hard_kill_leaves_the_machine_as_it_was() -> None:
     before = traces()
     run_a_pod(lab.up(with_images=False))
     kill_everything()
@@ -102,7 +107,7 @@ def test_down_after_a_hard_kill_leaves_the_machine_as_it_was(own_lab: lab.Cluste
     assert traces() == before
 
 
-def test_up_after_a_hard_kill_starts_clean(own_lab: lab.Cluster) -> None:
+def test_up_after_a_hard_kill_starts_clean() -> None:
     run_a_pod(lab.up(with_images=False))
     kill_everything()
     found = lab.up(with_images=False)
@@ -111,7 +116,7 @@ def test_up_after_a_hard_kill_starts_clean(own_lab: lab.Cluster) -> None:
     run_a_pod(found)
 
 
-def test_a_second_up_takes_seconds(own_lab: lab.Cluster) -> None:
+def test_a_second_up_takes_seconds() -> None:
     lab.up(with_images=False)
     started = time.monotonic()
     lab.up(with_images=False)
