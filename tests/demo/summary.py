@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from bench import bench_file
 from demo.load import Tally, quantile
 from demo.watch import Look, cap_history, replica_history
 
@@ -58,8 +59,15 @@ def broken_promises(summary: dict[str, Any]) -> list[str]:
 
 
 def write(summary: dict[str, Any], path: pathlib.Path) -> None:
+    """The whole summary into `path`, its figures among those of the walking product."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(summary, indent=2) + "\n")
+    figures = {
+        "demo_requests_lost": summary["requests"]["lost"],
+        "demo_peak_replicas": summary["replicas"]["peak_ready"],
+        "demo_cap_changes": summary["caps"]["changes_on_running_pods"],
+    }
+    bench_file.merge("walking", source="demo", command="make demo", rows=[summary], figures=figures)
 
 
 def show(summary: dict[str, Any], console: Console) -> None:
