@@ -35,6 +35,7 @@ def a_scene(
     children = () if deployed is None else (a_deployment(replicas=deployed),)
     return Scene(
         now=now,
+        steady=now,
         service=body,
         subject=read(body, a_table()),
         children=children,

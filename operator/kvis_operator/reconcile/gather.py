@@ -20,6 +20,7 @@ DEFAULT_START_SECONDS = 120.0
 @dataclass(frozen=True, slots=True)
 class Scene:
     now: float  # Unix seconds
+    steady: float  # monotonic seconds
     service: Body
     subject: Subject
     children: tuple[Body, ...]
@@ -72,7 +73,7 @@ async def gather(world: World, service: Body, memory: Memory) -> Scene:
 
 
 def _scene(world: World, service: Body, memory: Memory, now: float) -> Scene:
-    metadata = service["metadata"]
+    steady, metadata = world.steady(), service["metadata"]
     namespace, name = metadata["namespace"], metadata["name"]
     view, key = world.view, key_of(service)
     children = [
@@ -85,13 +86,14 @@ def _scene(world: World, service: Body, memory: Memory, now: float) -> Scene:
     ]
     return Scene(
         now=now,
+        steady=steady,
         service=service,
         subject=read(service, world.profiles),
         children=tuple(children),
         pods=tuple(view.of_service(PODS.kind, key)),
         autoscalers=tuple(view.autoscalers_of(namespace, SERVICES.kind, name)),
         child_autoscalers=tuple(view.autoscalers_of(namespace, DEPLOYMENTS.kind, name)),
-        is_tick=memory.wishes != wishes(service) or now >= memory.next_tick_at,
+        is_tick=memory.wishes != wishes(service) or steady >= memory.next_tick_at,
     )
 
 
@@ -125,4 +127,4 @@ async def _observe(world: World, scene: Scene, memory: Memory) -> None:
         states, memory.fleet, now=world.now(), interval=world.times.tick, start_seconds=start_seconds
     )
     memory.wishes = wishes(scene.service)
-    memory.next_tick_at = scene.now + world.times.tick
+    memory.next_tick_at = scene.steady + world.times.tick

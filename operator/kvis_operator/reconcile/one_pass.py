@@ -96,12 +96,12 @@ async def _report(world: World, scene: Scene, memory: Memory, result: Result) ->
     memory.untold = (*told, *memory.untold)[:MAX_DECISIONS]
     after = compose(before, scene, memory, intent=result.intent, refusal=result.refusal, fault=_fault(result))
     document = after.to_dict()
-    wait = delay(stored, document, memory, world.times, now=scene.now)
+    wait = delay(stored, document, memory, world.times, now=scene.steady)
     news = [*_deeds(world, told, result)]
     if wait == 0.0 or result.outcome.replicas_written is not None:
         written = await patch_status(world.kube, scene.service, document, result.outcome.version)
         world.view.put(SERVICES.kind, written)
-        memory.status_at, memory.untold, wait = scene.now, (), None
+        memory.status_at, memory.untold, wait = scene.steady, (), None
         news += notices.of_transitions(before.conditions, after.conditions)
     at = datetime.fromtimestamp(scene.now, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     for notice in news:
@@ -125,12 +125,11 @@ def _deeds(world: World, told: tuple[DecisionStatus, ...], result: Result) -> It
 
 
 def _next_look(world: World, memory: Memory, result: Result, wait: float | None) -> float:
-    now = world.now()
-    looks = [memory.next_tick_at - now]
+    looks = [memory.next_tick_at - world.steady()]
     if wait is not None:
         looks.append(wait)
     if result.outcome.is_waiting:
         looks.append(WAITING_SECONDS)
     if result.intent is not None and result.intent.standing.held_until is not None:
-        looks.append(result.intent.standing.held_until - now)
+        looks.append(result.intent.standing.held_until - world.now())
     return max(SHORTEST_SECONDS, min(looks))

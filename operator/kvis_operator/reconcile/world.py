@@ -4,6 +4,7 @@ Built once in `cli/operator.py`. One `Memory` per service, by UID: what is remem
 restored from the service's own status at first sight. What status does not tell is unknown, never zero.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -44,8 +45,8 @@ class Memory:
     caps: dict[str, CapState]  # by pod UID
     fleet: Fleet = field(default_factory=Fleet)
     wishes: Body | None = None  # the spec at the last tick, without replicas
-    next_tick_at: float = 0.0
-    status_at: float = 0.0  # of the last status write
+    next_tick_at: float = -math.inf  # monotonic
+    status_at: float = -math.inf  # monotonic; of the last status write
     observation: Observation | None = None
     decision: Decision | None = None
     cap_decisions: tuple[CapDecision, ...] = ()
@@ -77,7 +78,10 @@ class World:
     times: LoopTimes = field(default_factory=LoopTimes)
     journal: Journal = field(default_factory=Journal)
     memories: dict[str, Memory] = field(default_factory=dict)
-    now: Callable[[], float] = time.time
+    now: Callable[[], float] = (
+        time.time
+    )  # Unix seconds, for what is stored or compared with the cluster's times
+    steady: Callable[[], float] = time.monotonic  # for waiting: no step of the wall clock moves it
 
     def memory_of(self, service: Body) -> Memory:
         uid = service["metadata"]["uid"]
