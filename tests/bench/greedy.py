@@ -100,12 +100,14 @@ def _reference(model: AutoModelForCausalLM, prompt: tuple[int, ...]) -> Referenc
     return Reference(prompt, tokens, tuple(float(pair[0] - pair[1]) for pair in best))
 
 
-def continue_all(engine: Engine, prompts: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Our greedy continuations, all prompts queued at once."""
+def continue_all(
+    engine: Engine, prompts: Iterable[tuple[int, ...]], *, salted: bool = False
+) -> list[tuple[int, ...]]:
+    """Our greedy continuations, all prompts queued at once; `salted` ones share no cached prefix."""
     params = SamplingParams(max_tokens=NEW_TOKENS)
     tokens: dict[str, list[int]] = {}
     for index, prompt in enumerate(prompts):
-        engine.add(Request(str(index), prompt, params))
+        engine.add(Request(str(index), prompt, params, cache_salt=str(index) if salted else ""))
         tokens[str(index)] = []
     while engine.has_work():
         for output in engine.step():

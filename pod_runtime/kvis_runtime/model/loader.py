@@ -30,19 +30,20 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """One decoder layer. Matrices are [out, in]; `qkv` stacks q, k, v and `gate_up` stacks gate, up."""
+    """One decoder layer. Matrices are [out, in]; `qkv` stacks q, k and v."""
 
     input_norm: torch.Tensor
     qkv: torch.Tensor
     o: torch.Tensor
     post_norm: torch.Tensor
-    gate_up: torch.Tensor
+    gate: torch.Tensor
+    up: torch.Tensor
     down: torch.Tensor
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """All weights. `head` is the embedding itself when the model ties them."""
+    """All weights. `embedding` keeps the dtype of the file, for it is looked up, not multiplied."""
 
     embedding: torch.Tensor
     layers: tuple[LayerWeights, ...]
@@ -71,26 +72,28 @@ def read_weights(folder: Path, shape: ModelShape, dtype: torch.dtype) -> Weights
     """Load every safetensors file of the folder; ConfigError names a tensor that is missing or misshapen."""
     source = _Tensors(folder, dtype)
     hidden, queries, keys = shape.hidden, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    embedding = source.take("model.embed_tokens.weight", shape.vocabulary, hidden)
+    embedding = source.stored("model.embed_tokens.weight", shape.vocabulary, hidden)
     layers = []
     for index in range(shape.layers):
         at = f"model.layers.{index}."
         q = source.take(f"{at}self_attn.q_proj.weight", queries, hidden)
         k = source.take(f"{at}self_attn.k_proj.weight", keys, hidden)
         v = source.take(f"{at}self_attn.v_proj.weight", keys, hidden)
-        gate = source.take(f"{at}mlp.gate_proj.weight", shape.intermediate, hidden)
-        up = source.take(f"{at}mlp.up_proj.weight", shape.intermediate, hidden)
         layers.append(
             LayerWeights(
                 input_norm=source.take(f"{at}input_layernorm.weight", hidden),
                 qkv=torch.cat([_pair_rotary(q, shape.head_dim), _pair_rotary(k, shape.head_dim), v]),
                 o=source.take(f"{at}self_attn.o_proj.weight", hidden, queries),
                 post_norm=source.take(f"{at}post_attention_layernorm.weight", hidden),
-                gate_up=torch.cat([gate, up]),
+                gate=source.take(f"{at}mlp.gate_proj.weight", shape.intermediate, hidden),
+                up=source.take(f"{at}mlp.up_proj.weight", shape.intermediate, hidden),
                 down=source.take(f"{at}mlp.down_proj.weight", hidden, shape.intermediate),
             )
         )
-    head = embedding if shape.tied_embeddings else source.take("lm_head.weight", shape.vocabulary, hidden)
+    if shape.tied_embeddings:
+        head = embedding.to(dtype)
+    else:
+        head = source.take("lm_head.weight", shape.vocabulary, hidden)
     return Weights(embedding, tuple(layers), source.take("model.norm.weight", hidden), head)
 
 
@@ -118,12 +121,17 @@ class _Tensors:
             raise ConfigError("model", f"{folder} has no *.safetensors file")
 
     def take(self, name: str, *shape: int) -> torch.Tensor:
+        """The tensor in the dtype that the model computes in."""
+        return self.stored(name, *shape).to(self._dtype)
+
+    def stored(self, name: str, *shape: int) -> torch.Tensor:
+        """The tensor as the file has it."""
         if name not in self._files:
             raise ConfigError("model", f"{self._folder} lacks the tensor {name}")
         tensor: torch.Tensor = self._files[name].get_tensor(name)
         if tuple(tensor.shape) != shape:
             raise ConfigError("model", f"{name} has shape {tuple(tensor.shape)}; config.json implies {shape}")
-        return tensor.to(self._dtype)
+        return tensor
 
 
 def _rope_theta(config: Mapping[str, Any]) -> float:
