@@ -19,7 +19,8 @@ from kvis_operator.scaling.spec import StepTime
 
 KV_FILL_BATCH: Final = 0.92  # of the KV cache that a full batch may take
 TPOT_GUARD: Final = 0.9  # of the TPOT objective: mean against a tail
-SHORTEST_REQUEST: Final = 1.0  # tokens; shorter means are measurement noise
+SHORTEST_REQUEST: Final = 1.0  # tokens; means beyond these two are broken counters
+LONGEST_REQUEST: Final = 1e8
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from kvis_operator.signals.sample import Histogram, PodSample
 from kvis_operator.signals.series import Counters, Fleet, Track, at_least, growth, merge, quantile
 
 RATE_SECONDS: Final = 60.0
+STEADY_SECONDS: Final = 180.0
 SHAPE_SECONDS: Final = 600.0  # request shape and hit rate
 RECENT_SECONDS: Final = 120.0  # latency, preemptions
 SHIFT_SECONDS: Final = (60.0, 120.0, 300.0)  # recent shape: the shortest of these with enough requests
@@ -39,6 +40,7 @@ class _Reading:
     sample: PodSample | None = None
     tick_rate: float | None = None  # arrivals per second
     minute_rate: float | None = None
+    steady_rate: float | None = None
     recent: Counters | None = None
     shape: Counters | None = None
     warm_shape: Counters | None = None
@@ -66,6 +68,7 @@ def observe(
         pods=tuple(r.signals for r in readings),
         rate_15s=_floored(_total(r.tick_rate for r in serving)),
         rate_60s=_floored(_total(r.minute_rate for r in serving)),
+        rate_180s=_floored(_total(r.steady_rate for r in serving)),
         input_tokens=_per_request(_input(r.shape) for r in serving),
         output_tokens=_per_request(_output(r.shape, r.running_change) for r in serving),
         recent_input_tokens=_recent([[_input(c) for c, _ in r.shifts] for r in serving]),
@@ -133,6 +136,7 @@ def _read(pod: PodState, track: Track | None, now: float, interval: float, start
     return _Reading(
         signals, sample,
         tick_rate=_rate(pod, track, interval), minute_rate=_rate(pod, track, RATE_SECONDS),
+        steady_rate=_rate(pod, track, STEADY_SECONDS),
         recent=recent.change if recent else None, shape=shape.change if shape else None,
         warm_shape=warm_shape.change if warm_shape else None,
         ttft=growth(recent.first.ttft, recent.last.ttft) if recent and fresh else None,

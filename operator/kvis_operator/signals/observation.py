@@ -72,6 +72,7 @@ class Observation:
     # Arrival rates, requests per second over the service
     rate_15s: float | None = None
     rate_60s: float | None = None
+    rate_180s: float | None = None  # steadier, for services with few requests a minute
     # Request shape over the last 10 minutes
     input_tokens: float | None = None
     output_tokens: float | None = None

@@ -113,7 +113,7 @@ class TestGuard:
 class TestDown:
     def test_after_the_memory_and_not_before(self):
         loop = settled(5, rate=18.0, kv=0.05)
-        loop.run(1800, rate=3.0, kv=0.05)
+        loop.run(900, rate=3.0, kv=0.05)
         assert loop.replicas == 5
         assert loop.decisions[-1].reason is Reason.HOLD_DEMAND_MEMORY
         loop.run(HOUR, rate=3.0, kv=0.05)
@@ -123,7 +123,7 @@ class TestDown:
     def test_the_hold_says_until_when(self):
         loop = settled(5, rate=18.0)
         decision = loop.tick(rate=3.0)
-        assert decision.held_until == pytest.approx(loop.now - TICK + 1800, abs=61)
+        assert decision.held_until == pytest.approx(loop.now - TICK + 900, abs=61)
 
     def test_one_by_one_a_minute_apart_naming_victims(self):
         loop = settled(5, rate=18.0, kv=0.05).run(HOUR, rate=3.0, kv=0.05)
@@ -138,9 +138,9 @@ class TestDown:
         assert len(loop.moves[0].victims) == 3
 
     def test_not_below_what_the_memory_holds(self):
-        loop = settled(6, rate=18.0, kv=0.05).run(600, rate=9.0, kv=0.05).run(1100, rate=3.0, kv=0.05)
+        loop = settled(6, rate=18.0, kv=0.05).run(300, rate=9.0, kv=0.05).run(500, rate=3.0, kv=0.05)
         assert loop.replicas == 5
-        assert loop.run(600, rate=3.0, kv=0.05).replicas == 3
+        assert loop.run(300, rate=3.0, kv=0.05).replicas == 3
 
     def test_not_while_a_replica_is_starting(self):
         loop = settled(5, rate=3.0, ready=4)
@@ -185,11 +185,11 @@ class TestDown:
     def test_the_flap_guard_lengthens_the_memory(self):
         loop = settled(5, rate=18.0)
         loop.state = replace(loop.state, flap=replace(loop.state.flap, factor=2, eased_at=loop.now))
-        loop.run(2400, rate=3.0)
+        loop.run(1200, rate=3.0)
         assert loop.replicas == 5
         assert loop.decisions[-1].reason is Reason.FLAP_GUARD
         assert "FlapGuard" in loop.decisions[-1].conditions
-        assert loop.run(2400, rate=3.0).replicas < 5
+        assert loop.run(1200, rate=3.0).replicas < 5
 
 
 class TestBlind:

@@ -14,6 +14,7 @@ def needed(*, cap: Capacity | None = CAPACITY, mix: Mix | None = MIX, **load: An
     defaults: dict[str, Any] = {
         "rate_15s": load.get("rate_60s", 20.0),
         "rate_60s": 20.0,
+        "rate_180s": None,
         "waiting": 0.0,
         "kv_tokens": 0.0,
         "tick_seconds": 15.0,
@@ -49,10 +50,10 @@ def test_a_short_queue_is_not_worth_a_start():
     assert needed(rate_60s=20.0, waiting=230.0, kv_tokens=None).up == 5
 
 
-def test_a_burst_counts_halfway():
+def test_a_burst_counts_as_far_as_it_is_certain():
     wanted = needed(rate_15s=40.0, rate_60s=20.0)
-    assert wanted.rate == 30.0
-    assert (wanted.up, wanted.reason) == (8, Reason.BURST)
+    assert wanted.rate == pytest.approx(40.0 - 3 * (40.0 / 15.0) ** 0.5)
+    assert (wanted.up, wanted.reason) == (9, Reason.BURST)
 
 
 def test_a_rise_within_half_is_no_burst():
@@ -60,8 +61,21 @@ def test_a_rise_within_half_is_no_burst():
 
 
 def test_counting_noise_of_a_slow_service_is_no_burst():
-    assert needed(rate_15s=0.5, rate_60s=0.2).rate == 0.2
-    assert needed(rate_15s=0.6, rate_60s=0.2).rate == pytest.approx(0.4)
+    noise = needed(rate_15s=0.6, rate_60s=0.2)
+    assert (noise.rate, noise.reason) == (0.2, Reason.CAPACITY)
+    assert needed(rate_15s=1.2, rate_60s=0.2).rate == pytest.approx(1.2 - 3 * (1.2 / 15.0) ** 0.5)
+
+
+def test_a_slow_service_is_counted_over_three_minutes():
+    assert needed(rate_60s=0.5, rate_180s=0.4).rate == pytest.approx(0.3 * 0.5 + 0.7 * 0.4)
+    assert needed(rate_60s=5.0 / 3.0, rate_180s=0.4).rate == pytest.approx(5.0 / 3.0)
+    assert needed(rate_60s=20.0, rate_180s=4.0).rate == 20.0
+
+
+def test_what_is_kept_survives_the_noise_of_counting():
+    noisy = (0.6 + 2 * (0.6 / 60.0) ** 0.5) / (0.85 * 4.907)
+    assert needed(rate_60s=0.6).down == pytest.approx(noisy)
+    assert needed(rate_60s=20.0).down == pytest.approx(20.0 / (0.75 * 4.907))
 
 
 def test_no_requests_need_nothing_whatever_the_shape():
