@@ -1,11 +1,13 @@
 """Flap budget: changes of direction are what users pay for, so their number is limited, not only their rate.
 
-More than 2 reversals within an hour double the demand memory, up to 4 hours; it halves after 6 quiet hours (H5.5).
+Growing again within half an hour of shrinking means that demand was remembered for too short a time: the memory
+doubles, up to 4 hours. So do more than 2 reversals within an hour. It halves after 6 quiet hours (reference H5.5).
 """
 
 from dataclasses import dataclass, replace
 from typing import Final
 
+REGRET_SECONDS: Final = 1800.0
 WINDOW_SECONDS: Final = 3600.0
 BUDGET: Final = 2
 QUIET_SECONDS: Final = 6 * 3600.0
@@ -15,6 +17,7 @@ LARGEST_FACTOR: Final = 64
 @dataclass(frozen=True, slots=True)
 class FlapGuard:
     direction: int = 0  # of the last change: +1, -1; 0 before any
+    moved_at: float | None = None  # when that was
     reversals: tuple[float, ...] = ()  # Unix seconds, newest last, within the window
     factor: int = 1  # on the demand memory
     eased_at: float | None = None  # last time the factor changed, or a reversal happened
@@ -22,11 +25,12 @@ class FlapGuard:
     def changed(self, direction: int, *, now: float) -> "FlapGuard":
         """After a change of replicas up (+1) or down (-1)."""
         if self.direction in (0, direction):
-            return replace(self, direction=direction)
+            return replace(self, direction=direction, moved_at=now)
+        regretted = direction > 0 and self.moved_at is not None and now - self.moved_at <= REGRET_SECONDS
         recent = (*[at for at in self.reversals if at > now - WINDOW_SECONDS], now)
-        if len(recent) > BUDGET:
-            return FlapGuard(direction, (), min(LARGEST_FACTOR, self.factor * 2), now)
-        return FlapGuard(direction, recent, self.factor, now)
+        if regretted or len(recent) > BUDGET:
+            return FlapGuard(direction, now, (), min(LARGEST_FACTOR, self.factor * 2), now)
+        return FlapGuard(direction, now, recent, self.factor, now)
 
     def eased(self, *, now: float) -> "FlapGuard":
         """With the factor halved if the last 6 hours were quiet."""

@@ -78,6 +78,7 @@ class ScalerState:
         if self.flap != FlapGuard():
             raw["flap"] = [
                 self.flap.direction,
+                self.flap.moved_at,
                 list(self.flap.reversals),
                 self.flap.factor,
                 self.flap.eased_at,
@@ -174,7 +175,7 @@ def _guard(raw: Any) -> Guard:
 def _flap(raw: Any) -> FlapGuard:
     if raw is None:
         return FlapGuard()
-    direction, reversals, factor, eased_at = raw
+    direction, moved_at, reversals, factor, eased_at = raw
     if direction not in (-1, 0, 1) or not isinstance(factor, int) or factor < 1:
         raise ValueError("the flap guard has another shape")
-    return FlapGuard(direction, tuple(map(_finite, reversals)), factor, _number(eased_at))
+    return FlapGuard(direction, _number(moved_at), tuple(map(_finite, reversals)), factor, _number(eased_at))

@@ -12,7 +12,7 @@ from observations import NOON, Loop, a_spec
 
 def a_full_state() -> ScalerState:
     state = Loop(a_spec(), 2).run(600, rate=20.0).run(3000, rate=3.0).state
-    return replace(state, guard=Guard(1.0, 2.0, 3.0, 4.0, 1, 0.05, 5.0), flap=FlapGuard(1, (7.0,), 2, 8.0))
+    return replace(state, guard=Guard(1.0, 2.0, 3.0, 4.0, 1, 0.05, 5.0), flap=FlapGuard(1, 6.0, (7.0,), 2, 8.0))
 
 
 def test_it_survives_json():
@@ -57,9 +57,9 @@ def test_an_initial_state_may_know_the_replicas():
         {"v": 1, "demand": {"w": 60, "first": None, "values": []}},
         {"v": 1, "demand": {"w": 60, "first": 1, "values": ["x"]}},
         {"v": 1, "guard": [1.0]},
-        {"v": 1, "flap": [2, [], 1, None]},
-        {"v": 1, "flap": [1, [], 0, None]},
-        {"v": 1, "flap": [1, [], 1.5, None]},
+        {"v": 1, "flap": [2, None, [], 1, None]},
+        {"v": 1, "flap": [1, None, [], 0, None]},
+        {"v": 1, "flap": [1, None, [], 1.5, None]},
     ],
 )
 def test_what_cannot_be_read_is_unknown(raw: Any):
@@ -80,6 +80,6 @@ def test_following_the_replicas_decided_here_changes_nothing():
 
 
 def test_following_somebody_elses_replicas_forgets_moves_that_never_happened():
-    state = replace(ScalerState.initial(3), up_at=NOON, down_at=NOON, step_at=NOON, step_base=2, flap=FlapGuard(1, (), 2, 0.0))
+    state = replace(ScalerState.initial(3), up_at=NOON, down_at=NOON, step_at=NOON, step_base=2, flap=FlapGuard(1, None, (), 2, 0.0))
     followed = state.following(7)
     assert (followed.desired, followed.up_at, followed.down_at, followed.step_at, followed.flap) == (7, None, None, None, FlapGuard())
