@@ -86,8 +86,8 @@ class Services:
         body = {"spec": {"replicas": replicas}}
         await self._call("patch_namespaced_custom_object_scale", name=name, body=body)
 
-    async def delete(self, name: str = "demo") -> None:
-        await self._call("delete_namespaced_custom_object", name=name)
+    async def delete(self, name: str = "demo", **options: Any) -> None:
+        await self._call("delete_namespaced_custom_object", name=name, **options)
 
     async def condition(self, name: str, type_: str) -> dict[str, Any]:
         conditions = (await self.get(name)).get("status", {}).get("conditions", [])

@@ -107,6 +107,23 @@ async def test_a_service_created_again_under_its_name_is_served_again(services: 
 
 
 @pytest.mark.usefixtures("operator")
+async def test_children_that_were_orphaned_are_adopted_and_their_pods_go_on(services: Services) -> None:
+    await services.create()
+    await services.until_ready()
+    before = {pod.metadata.uid for pod in await services.pods()}
+    await services.delete(propagation_policy="Orphan")
+    created = await services.create()
+
+    async def adopted() -> bool:
+        owners = (await services.deployment()).metadata.owner_references or []
+        return [owner.uid for owner in owners] == [created["metadata"]["uid"]]
+
+    await eventually(adopted, seconds=20, what="the Deployment belongs to the new service")
+    await services.until_ready()
+    assert {pod.metadata.uid for pod in await services.pods()} == before
+
+
+@pytest.mark.usefixtures("operator")
 async def test_a_child_deleted_by_hand_comes_back(
     kube: client.ApiClient, namespace: str, services: Services
 ) -> None:

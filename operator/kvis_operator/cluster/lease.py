@@ -45,15 +45,23 @@ class LeaseLock(leaselock.LeaseLock):  # type: ignore[misc]  # the library is un
     """The library's Lease lock with bounded calls; a successful write by us opens the fence."""
 
     def __init__(
-        self, *, name: str, namespace: str, identity: str, api: client.ApiClient, fence: Fence
+        self,
+        *,
+        name: str,
+        namespace: str,
+        identity: str,
+        api: client.ApiClient,
+        fence: Fence,
+        call_seconds: float = CALL_SECONDS,
     ) -> None:
         super().__init__(name, namespace, identity, api)
         self._fence = fence
+        self._call_seconds = call_seconds
         self.answered_at: float | None = None  # monotonic; the last time the API server answered at all
 
     async def get(self, name: str, namespace: str) -> tuple[bool, Any]:
         try:
-            async with asyncio.timeout(CALL_SECONDS):
+            async with asyncio.timeout(self._call_seconds):
                 answer: tuple[bool, Any] = await super().get(name, namespace)
         except FAILURES as error:
             return False, ApiException(status=0, reason=str(error) or type(error).__name__)
@@ -80,7 +88,7 @@ class LeaseLock(leaselock.LeaseLock):  # type: ignore[misc]  # the library is un
     async def _written(self, call: Awaitable[bool]) -> bool:
         sent_at = self._fence.now()
         try:
-            async with asyncio.timeout(CALL_SECONDS):
+            async with asyncio.timeout(self._call_seconds):
                 succeeded = await call
         except FAILURES as error:
             logger.warning("Failed to write the lease", extra={"error": str(error) or type(error).__name__})
@@ -93,7 +101,7 @@ class LeaseLock(leaselock.LeaseLock):  # type: ignore[misc]  # the library is un
     async def is_ours(self) -> bool:
         """A live look: does the lease name this process? No answer counts as no."""
         try:
-            async with asyncio.timeout(CALL_SECONDS):
+            async with asyncio.timeout(self._call_seconds):
                 lease = await self.api_instance.read_namespaced_lease(self.name, self.namespace)
         except (ApiException, *FAILURES):
             return False
@@ -103,7 +111,7 @@ class LeaseLock(leaselock.LeaseLock):  # type: ignore[misc]  # the library is un
         """Let go, so that a standby can take over at its next try. Another's lease is left as it is."""
         self._fence.revoke()
         try:
-            async with asyncio.timeout(CALL_SECONDS):
+            async with asyncio.timeout(self._call_seconds):
                 lease = await self.api_instance.read_namespaced_lease(self.name, self.namespace)
                 if lease.spec is None or lease.spec.holder_identity != self.identity:
                     return

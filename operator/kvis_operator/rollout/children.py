@@ -55,7 +55,7 @@ def plan_children(
     desired name.
     """
     live = {_identity(item): item for item in observed}
-    taken = [t for t in (_taken(live.get(_identity(d)), owner_uid) for d in desired) if t is not None]
+    taken = [t for t in (_taken(live.get(_identity(d)), d, owner_uid) for d in desired) if t is not None]
     if taken:
         return ChildrenPlan(taken=tuple(taken))
     wanted = {_identity(manifest) for manifest in desired}
@@ -107,14 +107,32 @@ def controller_uid(item: Manifest) -> str | None:
 def _needs_apply(manifest: Manifest, live: Manifest | None) -> bool:
     if live is None:
         return True
-    return not _is_going(live) and not is_in(manifest, live)
+    return not (_is_going(live) or _is_predecessors(live, manifest) or is_in(manifest, live))
 
 
-def _taken(live: Manifest | None, owner_uid: str) -> Taken | None:
+def _taken(live: Manifest | None, manifest: Manifest, owner_uid: str) -> Taken | None:
     if live is None or controller_uid(live) == owner_uid:
+        return None
+    if _is_predecessors(live, manifest) or _is_orphan(live, manifest):
         return None
     owner = _controller(live)
     return Taken(live["kind"], live["metadata"]["name"], f"{owner['kind']}/{owner['name']}" if owner else "")
+
+
+def _is_predecessors(live: Manifest, manifest: Manifest) -> bool:
+    """Whether it belongs to a deleted service of the same name: garbage collection is about to take it."""
+    theirs, ours = _controller(live), _controller(manifest)
+    if theirs is None or ours is None or theirs["uid"] == ours["uid"]:
+        return False
+    return bool((theirs["kind"], theirs["name"]) == (ours["kind"], ours["name"]))
+
+
+def _is_orphan(live: Manifest, manifest: Manifest) -> bool:
+    """Whether nobody controls it and it carries all our labels: left by a service deleted without its
+    children.
+    """
+    labels = manifest["metadata"].get("labels") or {}
+    return _controller(live) is None and bool(labels) and is_in(labels, live["metadata"].get("labels"))
 
 
 def _controller(item: Manifest) -> Mapping[str, Any] | None:

@@ -139,7 +139,7 @@ async def test_an_object_that_has_changed_since_is_never_forced(server: Connecte
 
 
 async def test_a_name_that_is_taken_is_found_before_anything_is_written(server: Connected) -> None:
-    server.script.answers = [(200, a_deployment(metadata={"ownerReferences": []}))]
+    server.script.answers = [(200, a_deployment(metadata={"ownerReferences": [], "labels": {}}))]
     plan = ChildrenPlan(apply=(Apply(a_deployment(), None),))
     with pytest.raises(NameTakenError, match="Deployment demo exists"):
         await carry_out(server.kube, plan, owner_uid=OWNER)

@@ -12,7 +12,6 @@ import pytest_asyncio
 from aiohttp import web
 from kubernetes.aio import client
 
-from kvis_operator.cluster import lease
 from kvis_operator.cluster.fence import Fence
 from kvis_operator.cluster.lease import LeaseLock, LeaseTimings, lead_while_elected
 
@@ -79,7 +78,8 @@ async def candidate(server: LeaseServer) -> AsyncIterator[Callable[[str], Candid
 
     def build(identity: str) -> Candidate:
         fence = Fence(lease_seconds=FAST.lease)
-        return Candidate(LeaseLock(name="l", namespace="ns", identity=identity, api=api, fence=fence), fence)
+        lock = LeaseLock(name="l", namespace="ns", identity=identity, api=api, fence=fence, call_seconds=1.0)
+        return Candidate(lock, fence)
 
     yield build
     await api.close()
@@ -141,9 +141,8 @@ async def test_a_refused_renewal_ends_the_work_within_the_lease(
 
 
 async def test_a_hung_call_is_cut_off_and_the_work_ends(
-    server: LeaseServer, candidate: Callable[[str], Candidate], monkeypatch: pytest.MonkeyPatch
+    server: LeaseServer, candidate: Callable[[str], Candidate]
 ) -> None:
-    monkeypatch.setattr(lease, "CALL_SECONDS", 0.3)
     one = candidate("one")
     task = asyncio.create_task(lead_while_elected(one.lock, one.fence, FAST, nothing))
     await until(lambda: one.fence.remaining_seconds > 0)

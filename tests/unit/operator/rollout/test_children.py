@@ -74,10 +74,27 @@ def test_a_child_that_is_being_deleted_is_waited_for() -> None:
     assert plan([a_rendered(type="ClusterIP")], [going]).is_empty
 
 
+def test_what_a_service_of_the_same_name_left_is_waited_for() -> None:
+    left = live_of(a_rendered())
+    left["metadata"]["ownerReferences"] = [
+        {**left["metadata"]["ownerReferences"][0], "uid": "the one before"}
+    ]
+    assert plan([a_rendered()], [left]).is_empty
+
+
+def test_what_was_orphaned_under_our_labels_is_adopted() -> None:
+    rendered = a_rendered()
+    rendered["metadata"]["labels"] = {"kvis.dev/service": "demo"}
+    (step,) = plan([rendered], [an_object(owner=None)]).apply
+    assert step.live is not None
+
+
 def test_a_name_that_another_owns_stops_everything_and_is_named() -> None:
-    result = plan([a_rendered(), a_rendered("other")], [an_object(owner="someone")])
+    theirs = {"uid": "someone", "controller": True, "kind": "KVInferenceService", "name": "other"}
+    live = an_object(metadata={"ownerReferences": [theirs]})
+    result = plan([a_rendered(), a_rendered("more")], [live])
     assert [(t.kind, t.name, t.owner) for t in result.taken] == [
-        ("Service", "demo", "KVInferenceService/demo")
+        ("Service", "demo", "KVInferenceService/other")
     ]
     assert (result.apply, result.delete) == ((), ())
 
