@@ -112,7 +112,7 @@ async def test_children_that_were_orphaned_are_adopted_and_their_pods_go_on(serv
     await services.until_ready()
     before = {pod.metadata.uid for pod in await services.pods()}
     await services.delete(propagation_policy="Orphan")
-    created = await services.create()
+    created = await eventually(services.create, seconds=20, what="the old service is gone")
 
     async def adopted() -> bool:
         owners = (await services.deployment()).metadata.owner_references or []
