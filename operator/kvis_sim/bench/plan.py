@@ -27,6 +27,7 @@ from kvis_sim.scenarios.recipe import DAYS, Kind, Recipe
 RHO = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 WRONG_PRIORS = (1.5, 1 / 1.5)
 LEVELS = (0.99, 0.95)
+ROBUSTNESS_SEEDS = 3
 ONE_SETTING_TARGETS = (4.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 SWEPT_RIVALS = ("hpa-queue", "hpa-kv-queue", "wva-v1", "wva-v2", "aibrix-apa", "knative", "ray", "dynamo")
 
@@ -65,15 +66,13 @@ def thinning(size: Size, unanswered: int) -> str:
 def questions(size: Size, recipes: Sequence[Recipe]) -> dict[str, Question[Outcome]]:
     """By name `scenario|what`, first asked first served."""
     found: dict[str, Question[Outcome]] = {}
-    for stage in (_headline, _robustness, _comparison, _background):
+    for stage in (_headline, _robustness, _levels, _comparison, _background):
         found.update(stage(size, recipes))
     return found
 
 
 def _headline(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Question[Outcome]]]:
-    # Days take longest by far: the other scenarios are answered first.
-    ordered = sorted(recipes, key=lambda recipe: (recipe.kind in DAYS, recipe.kind is not Kind.MIX_SHIFT))
-    for recipe in ordered:
+    for recipe in _light_first(recipes):
         name, seeds = recipe.name, size.of(recipe)
         yield f"{name}|ours", at_setting(name, OURS, seeds.comparing)
         yield f"{name}|clairvoyant", at_setting(name, CLAIRVOYANT, seeds.comparing)
@@ -81,11 +80,11 @@ def _headline(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Ques
         yield f"{name}|as-ours|static", _as_good_as_ours(name, STATIC, seeds)
         for rival in DEFAULT_RIVALS:
             yield f"{name}|default|{rival.label}", at_setting(name, rival, seeds.comparing)
-    for recipe in ordered:
-        name, seeds = recipe.name, size.of(recipe)
-        for level in LEVELS:
-            yield f"{name}|level|kvis|{level:g}", _at_level(name, MARGIN, level, seeds)
-            yield f"{name}|level|in-flight|{level:g}", _at_level(name, IN_FLIGHT, level, seeds)
+
+
+def _light_first(recipes: Sequence[Recipe]) -> list[Recipe]:
+    """Days take longest by far: the mix shift and the other scenarios are answered first."""
+    return sorted(recipes, key=lambda recipe: (recipe.kind in DAYS, recipe.kind is not Kind.MIX_SHIFT))
 
 
 def _robustness(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Question[Outcome]]]:
@@ -94,13 +93,24 @@ def _robustness(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Qu
     for recipe in noise_recipes():
         yield f"{recipe.name}|ours", at_setting(recipe.name, OURS, size.day_seeds[:1])
     for recipe in fault_recipes():
-        yield f"{recipe.name}|ours", at_setting(recipe.name, OURS, size.seeds[:5])
+        yield f"{recipe.name}|ours", at_setting(recipe.name, OURS, size.seeds[:ROBUSTNESS_SEEDS])
     for recipe in recipes:
         if recipe.kind in DAYS:
             continue
         for factor in WRONG_PRIORS:
             wrong = OURS.at(prior=factor)
-            yield f"{recipe.name}|prior|{factor:.3g}", at_setting(recipe.name, wrong, size.seeds[:5])
+            yield (
+                f"{recipe.name}|prior|{factor:.3g}",
+                at_setting(recipe.name, wrong, size.seeds[:ROBUSTNESS_SEEDS]),
+            )
+
+
+def _levels(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Question[Outcome]]]:
+    for level in LEVELS:
+        for recipe in _light_first(recipes):
+            name, seeds = recipe.name, size.of(recipe)
+            yield f"{name}|level|kvis|{level:g}", _at_level(name, MARGIN, level, seeds)
+            yield f"{name}|level|in-flight|{level:g}", _at_level(name, IN_FLIGHT, level, seeds)
 
 
 def _comparison(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Question[Outcome]]]:
