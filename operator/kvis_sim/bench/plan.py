@@ -65,14 +65,23 @@ def thinning(size: Size, unanswered: int) -> str:
 
 def questions(size: Size, recipes: Sequence[Recipe]) -> dict[str, Question[Outcome]]:
     """By name `scenario|what`, first asked first served."""
+    days = [recipe for recipe in recipes if recipe.kind in DAYS]
+    others = [recipe for recipe in recipes if recipe.kind not in DAYS]
     found: dict[str, Question[Outcome]] = {}
-    for stage in (_headline, _robustness, _levels, _comparison, _background):
-        found.update(stage(size, recipes))
+    for stage, subjects in (
+        (_headline, others),
+        (_robustness, others),
+        (_headline, days),
+        (_levels, others + days),
+        (_comparison, others + days),
+        (_background, others),
+    ):
+        found.update(stage(size, subjects))
     return found
 
 
 def _headline(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Question[Outcome]]]:
-    for recipe in _light_first(recipes):
+    for recipe in recipes:
         name, seeds = recipe.name, size.of(recipe)
         yield f"{name}|ours", at_setting(name, OURS, seeds.comparing)
         yield f"{name}|clairvoyant", at_setting(name, CLAIRVOYANT, seeds.comparing)
@@ -80,11 +89,6 @@ def _headline(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Ques
         yield f"{name}|as-ours|static", _as_good_as_ours(name, STATIC, seeds)
         for rival in DEFAULT_RIVALS:
             yield f"{name}|default|{rival.label}", at_setting(name, rival, seeds.comparing)
-
-
-def _light_first(recipes: Sequence[Recipe]) -> list[Recipe]:
-    """Days take longest by far: the mix shift and the other scenarios are answered first."""
-    return sorted(recipes, key=lambda recipe: (recipe.kind in DAYS, recipe.kind is not Kind.MIX_SHIFT))
 
 
 def _robustness(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Question[Outcome]]]:
@@ -95,19 +99,14 @@ def _robustness(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Qu
     for recipe in fault_recipes():
         yield f"{recipe.name}|ours", at_setting(recipe.name, OURS, size.seeds[:ROBUSTNESS_SEEDS])
     for recipe in recipes:
-        if recipe.kind in DAYS:
-            continue
         for factor in WRONG_PRIORS:
-            wrong = OURS.at(prior=factor)
-            yield (
-                f"{recipe.name}|prior|{factor:.3g}",
-                at_setting(recipe.name, wrong, size.seeds[:ROBUSTNESS_SEEDS]),
-            )
+            found = at_setting(recipe.name, OURS.at(prior=factor), size.seeds[:ROBUSTNESS_SEEDS])
+            yield f"{recipe.name}|prior|{factor:.3g}", found
 
 
 def _levels(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Question[Outcome]]]:
     for level in LEVELS:
-        for recipe in _light_first(recipes):
+        for recipe in recipes:
             name, seeds = recipe.name, size.of(recipe)
             yield f"{name}|level|kvis|{level:g}", _at_level(name, MARGIN, level, seeds)
             yield f"{name}|level|in-flight|{level:g}", _at_level(name, IN_FLIGHT, level, seeds)
@@ -133,8 +132,6 @@ def _background(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Qu
     if not size.complete:
         return
     for recipe in recipes:
-        if recipe.kind in DAYS:
-            continue
         for ablation in ABLATIONS:
             yield (
                 f"{recipe.name}|ablation|{ablation.label}",
