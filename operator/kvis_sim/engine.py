@@ -69,7 +69,7 @@ class Replica:
         self.slowness = 1.0  # factor on every step's time
         self.next_time = NEVER
         self.in_flight = 0
-        self.queued_tokens = 0  # prompt tokens waiting or being computed
+        self.queued_tokens = 0  # uncached prompt tokens, waiting or being computed
         self.step = 0
         self._law = law
         self._most = limits.max_num_seqs
@@ -111,7 +111,7 @@ class Replica:
 
     def add(self, sequence: Sequence, now: float) -> None:
         self.in_flight += 1
-        self.queued_tokens += sequence.context
+        self._queue(sequence)
         self._waiting.append(sequence)
         if not self._steps:
             self._plan(now)
@@ -269,8 +269,9 @@ class Replica:
             self._orders += 1
             sequence.order = self._orders
             sequence.admitted_at = now
-            sequence.todo = todo = context - cached
-            self.queued_tokens -= cached
+            todo = context - cached
+            self.queued_tokens += todo - sequence.todo
+            sequence.todo = todo
             self._todo += todo
             budget -= todo
             running[sequence.order] = sequence
@@ -343,5 +344,12 @@ class Replica:
             self.kv.end_prefill(sequence.context, blocks)
         self.meter.preemptions += 1
         self.meter.preempted_tokens += length
-        self.queued_tokens += sequence.context
+        self._queue(sequence)
         self._waiting.appendleft(sequence)
+
+    def _queue(self, sequence: Sequence) -> None:
+        """Books the prompt tokens that waiting costs, as far as the cache can tell now."""
+        blocks = sequence.blocks
+        cached = self.kv.cached_prefix(blocks) * self.kv.block_size if blocks else 0
+        sequence.todo = sequence.context - cached
+        self.queued_tokens += sequence.todo

@@ -31,7 +31,7 @@ class Sequence:
         self.left = request.output
         self.first_at = -1.0  # seconds; negative: no token yet
         self.admitted_at = 0.0
-        self.todo = 0  # prompt tokens still to compute
+        self.todo = 0  # prompt tokens still to compute; an estimate while waiting
         self.decoding = False
         self.finish_step = 0
         self.order = 0
