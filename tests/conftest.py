@@ -9,8 +9,13 @@ import pathlib
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = pathlib.Path(__file__).parent.parent
+
+# A property is right or wrong whatever the machine's load; pytest-timeout bounds the time.
+settings.register_profile("kvis", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kvis")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
