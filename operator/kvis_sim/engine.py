@@ -18,6 +18,7 @@ from kvis_sim.meters import PodMeter
 from kvis_sim.paged_kv import PagedKV
 from kvis_sim.sequences import EngineLimits, Sequence, Sink
 from kvis_sim.step_laws import StepLaw
+from kvis_sim.stretch import Stretch
 
 NEVER = math.inf
 
@@ -27,22 +28,17 @@ class Replica:
 
     __slots__ = (
         "_batch",
-        "_began",
         "_decoding",
         "_finishing",
-        "_first",
-        "_growth",
         "_law",
         "_most",
         "_noise",
         "_orders",
-        "_prefill",
         "_prefilling",
         "_random",
         "_running",
-        "_scale",
         "_sink",
-        "_steps",
+        "_stretch",
         "_todo",
         "_waiting",
         "cap",
@@ -84,12 +80,7 @@ class Replica:
         self._finishing: list[tuple[int, int, Sequence]] = []  # decoding, by last step
         self._decoding = 0
         self._todo = 0  # prompt tokens to compute, of admitted sequences
-        # The stretch under way
-        self._steps = 0
-        self._prefill = 0  # prompt tokens in each of its steps
-        self._began = 0.0
-        self._first = self._growth = 0.0
-        self._scale = 1.0
+        self._stretch = Stretch()
 
     # What the cluster asks
 
@@ -107,13 +98,13 @@ class Replica:
 
     @property
     def prefill_per_step(self) -> int:
-        return self._prefill
+        return self._stretch.prefill
 
     def add(self, sequence: Sequence, now: float) -> None:
         self.in_flight += 1
         self._queue(sequence)
         self._waiting.append(sequence)
-        if not self._steps:
+        if not self._stretch.steps:
             self._plan(now)
         elif len(self._waiting) == 1:
             self._let_join(now)
@@ -131,41 +122,26 @@ class Replica:
         self._waiting.clear()
         self._prefilling.clear()
         self._finishing.clear()
-        self._decoding = self._steps = self._todo = self.in_flight = self.queued_tokens = 0
+        self._decoding = self._todo = self.in_flight = self.queued_tokens = self._stretch.steps = 0
         self.next_time = NEVER
         self.kv.forget()
         return held
 
     def steps_done(self, now: float) -> int:
         """Whole steps of the stretch under way that are over at `now`."""
-        if not self._steps or now <= self._began:
-            return 0
-        return min(self._steps, int(self._steps_in(now - self._began) + 1e-9))
+        return self._stretch.done(now)
 
     def seconds_done(self, steps: int) -> float:
         """Engine time of the first `steps` steps of the stretch under way."""
-        return self._seconds_of(steps) if steps else 0.0
+        return self._stretch.seconds(steps)
 
-    # A stretch of identical steps
-
-    def _steps_in(self, seconds: float) -> float:
-        """Real-valued inverse of the stretch's duration: root of growth/2 n^2 + (first - growth/2) n =
-        seconds.
-        """
-        elapsed = seconds / self._scale
-        linear = self._first - 0.5 * self._growth
-        return 2.0 * elapsed / (linear + math.sqrt(linear * linear + 2.0 * self._growth * elapsed))
-
-    def _seconds_of(self, steps: int) -> float:
-        return self._scale * steps * (self._first + 0.5 * self._growth * (steps - 1))
+    # Planning
 
     def _let_join(self, now: float) -> None:
         """Ends a stretch of pure decoding at the next step, if the newcomer may run."""
-        if self._steps > 1 and not self._prefill and len(self._running) < self.cap:
-            steps = max(1, math.ceil(self._steps_in(now - self._began) - 1e-9))
-            if steps < self._steps:
-                self._steps = steps
-                self.next_time = self._began + self._seconds_of(steps)
+        stretch = self._stretch
+        if stretch.steps > 1 and not stretch.prefill and len(self._running) < self.cap:
+            self.next_time = stretch.cut(now)
 
     def _plan(self, now: float) -> None:
         """Chooses the next stretch. Memory that does not suffice for one step preempts the last admitted."""
@@ -176,9 +152,10 @@ class Replica:
             if self._prefilling:
                 steps, pairs = self._plan_prefill()
             elif self._finishing:
-                steps, pairs, self._prefill = self._finishing[0][0] - self.step, 0.0, 0
+                steps, pairs = self._finishing[0][0] - self.step, 0.0
+                self._stretch.prefill = 0
             else:
-                self._steps, self.next_time = 0, NEVER
+                self._stretch.steps, self.next_time = 0, NEVER
                 return
             if self._decoding:
                 steps = self.kv.growth_fits(self.step, steps)
@@ -190,16 +167,15 @@ class Replica:
         self._begin(now, 1 if preempted else steps, pairs)
 
     def _begin(self, now: float, steps: int, pairs: float) -> None:
-        self._steps = steps
-        self._began = now
-        first, growth = self._law.progression(self._prefill, pairs, self._decoding, self.kv.tokens(self.step))
-        self._first, self._growth = first, growth
+        stretch = self._stretch
+        first, growth = self._law.progression(
+            stretch.prefill, pairs, self._decoding, self.kv.tokens(self.step)
+        )
         scale = self.slowness
         if self._noise:
             # Independent noise of each step averages out over a stretch.
             scale *= max(0.2, 1.0 + self._noise * self._random.gauss(0.0, 1.0) / math.sqrt(steps))
-        self._scale = scale
-        self.next_time = now + scale * steps * (first + 0.5 * growth * (steps - 1))
+        self.next_time = stretch.begin(now, steps, first * scale, growth * scale)
 
     def _plan_prefill(self) -> tuple[int, float]:
         """Steps and chunk positions of the next stretch with prompt tokens; sets the tokens per step."""
@@ -207,13 +183,13 @@ class Replica:
         head = self._prefilling[0]
         todo = head.todo
         if todo == self._todo <= budget:  # one prompt, one step
-            self._prefill = todo
+            self._stretch.prefill = todo
             return 1, todo * (2.0 * head.context - todo)
         if todo > budget:
             steps = (todo - 1) // budget
             if self._finishing:
                 steps = min(steps, self._finishing[0][0] - self.step)
-            self._prefill = budget
+            self._stretch.prefill = budget
             return steps, budget * (2.0 * (head.context - todo) + budget)
         tokens, pairs = 0, 0.0
         for sequence in self._prefilling:
@@ -222,14 +198,15 @@ class Replica:
             tokens += chunk
             if tokens >= budget:
                 break
-        self._prefill = tokens
+        self._stretch.prefill = tokens
         return 1, pairs
 
     def step_end(self) -> None:
         """The stretch is over at `next_time`: hand out tokens, finish, plan the next one."""
-        now, steps, decoding, meter = self.next_time, self._steps, self._decoding, self.meter
+        now, stretch, decoding, meter = self.next_time, self._stretch, self._decoding, self.meter
+        steps = stretch.steps
         self.step += steps
-        seconds = now - self._began
+        seconds = now - stretch.began
         meter.steps += steps
         meter.busy_seconds += seconds
         if decoding:
@@ -237,8 +214,8 @@ class Replica:
             meter.inter_token.observe(seconds / steps, steps * decoding)
             if self.kv.shares:
                 self.kv.settle(self.step)
-        if self._prefill:
-            self._prefilled(steps * self._prefill, now)
+        if stretch.prefill:
+            self._prefilled(steps * stretch.prefill, now)
         finishing, step = self._finishing, self.step
         while finishing and finishing[0][0] <= step:
             sequence = heappop(finishing)[2]
