@@ -24,6 +24,8 @@ class ApiGate:
         self._target = (server.hostname or "127.0.0.1", server.port or 443)
         self._folder = folder
         self._is_open = True
+        self._flowing = asyncio.Event()
+        self._flowing.set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener: asyncio.Server | None = None
@@ -50,8 +52,13 @@ class ApiGate:
         for writer in list(self._writers):
             writer.transport.abort()
 
+    def stall(self) -> None:
+        """From now on accept and hold everything: connections stay open and no byte moves."""
+        self._flowing.clear()
+
     def open(self) -> None:
         self._is_open = True
+        self._flowing.set()
 
     def through(self, kubeconfig: Path) -> Path:
         """A copy of the kubeconfig that goes through the gate."""
@@ -68,8 +75,8 @@ class ApiGate:
         far_reader, far_writer = await asyncio.open_connection(*self._target)
         self._writers |= {writer, far_writer}
         ways = [
-            asyncio.create_task(_copy(reader, far_writer)),
-            asyncio.create_task(_copy(far_reader, writer)),
+            asyncio.create_task(self._copy(reader, far_writer)),
+            asyncio.create_task(self._copy(far_reader, writer)),
         ]
         self._tasks |= set(ways)
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -79,9 +86,9 @@ class ApiGate:
         await asyncio.wait(ways)
         self._tasks -= set(ways)
 
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-            await writer.drain()
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(1 << 16):
+                await self._flowing.wait()
+                writer.write(data)
+                await writer.drain()

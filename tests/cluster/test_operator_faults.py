@@ -210,6 +210,30 @@ async def test_an_api_server_that_is_away_for_20_s_is_waited_for(
     await outage(cluster, kube, namespace, fake_node, services, tmp_path, seconds=20)
 
 
+async def test_connections_that_hang_without_a_word_cost_the_lease_in_time_and_no_more(
+    cluster: lab.Cluster,
+    kube: client.ApiClient,
+    namespace: str,
+    fake_node: FakeNode,
+    services: Services,
+    tmp_path: Path,
+) -> None:
+    async with ApiGate(cluster.kubeconfig, tmp_path) as gate:
+        flags: dict[str, Any] = {"placement": fake_node.placement, "gate": gate}
+        async with an_operator(cluster, kube, namespace, tmp_path, **flags) as operator:
+            await services.create(scaling=MANUAL)
+            await services.until_ready()
+            gate.stall()
+            began = time.monotonic()
+            assert await operator.ended(seconds=60) != 0
+            # 10 s to give up renewing, 6 s of a call under way, and the orderly end of everything else.
+            assert time.monotonic() - began <= 40
+            gate.open()
+            await operator.restart()
+            await services.scale("demo", 2)
+            await services.until_replicas("demo", 2, seconds=40)
+
+
 @pytest.mark.slow
 async def test_an_api_server_that_is_away_for_60_s_is_waited_for(
     cluster: lab.Cluster,
