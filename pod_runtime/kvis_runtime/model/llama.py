@@ -8,12 +8,12 @@ not needed.
 from dataclasses import dataclass
 
 import torch
-from torch.nn.functional import rms_norm
+from torch.nn.functional import linear, rms_norm, silu
 
 from kvis_runtime.kv.store import KVStore
 from kvis_runtime.model.attention import AttentionPlan, PagedAttention
-from kvis_runtime.model.linear import Projection, projection
-from kvis_runtime.model.loader import LayerWeights, ModelFacts, Weights
+from kvis_runtime.model.loader import ModelFacts, Weights
+from kvis_runtime.model.vocabulary import VocabularyProjection
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,60 +26,38 @@ class Batch:
     attention: AttentionPlan
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """One decoder layer, its matrices ready to multiply."""
-
-    input_norm: torch.Tensor
-    qkv: Projection
-    o: Projection
-    post_norm: torch.Tensor
-    gate: Projection
-    up: Projection
-    down: Projection
-
-
-def _packed(layer: LayerWeights) -> Layer:
-    return Layer(
-        input_norm=layer.input_norm,
-        qkv=projection(layer.qkv),
-        o=projection(layer.o),
-        post_norm=layer.post_norm,
-        gate=projection(layer.gate),
-        up=projection(layer.up),
-        down=projection(layer.down),
-    )
-
-
 class LlamaModel:
     """Weights and rotary table of one model, computing over one KV store."""
 
     def __init__(self, facts: ModelFacts, weights: Weights, store: KVStore, *, max_model_len: int) -> None:
         self._shape = facts.shape
         self._eps = facts.rms_norm_eps
-        self._embedding, self._norm, self._head = weights.embedding, weights.norm, projection(weights.head)
+        self._embedding, self._layers, self._norm = weights.embedding, weights.layers, weights.norm
+        self._logits = VocabularyProjection(weights.head)
         self._dtype = weights.head.dtype
-        self._layers = [_packed(layer) for layer in weights.layers]
         self._attention = PagedAttention(facts.shape, store)
         self._rotations = _rotations(facts, max_model_len)
         self._rotated = (facts.shape.heads + facts.shape.kv_heads) * facts.shape.head_dim
+        # [in, out] views: addmm_ adds a projection to the residual in the multiplication itself.
+        self._o = [layer.o.t() for layer in weights.layers]
+        self._down = [layer.down.t() for layer in weights.layers]
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """Logits [sampled rows, vocabulary] in the dtype of the weights."""
+        shape = self._shape
         x = self._embedding[batch.tokens].to(self._dtype)
         rotation = self._rotations[batch.positions][:, None, :]
-        attended = x.new_empty(x.shape[0], self._shape.heads * self._shape.head_dim)
+        attended = x.new_empty(x.shape[0], shape.heads * shape.head_dim)
         for index, layer in enumerate(self._layers):
-            qkv = layer.qkv(self._normed(x, layer.input_norm))
+            qkv = linear(rms_norm(x, (shape.hidden,), layer.input_norm, self._eps), layer.qkv)
             self._rotate(qkv[:, : self._rotated], rotation)
             self._attention(index, qkv, batch.attention, attended)
-            x = layer.o.plus(attended, x)
-            normed = self._normed(x, layer.post_norm)
-            x = layer.down.plus(layer.up.times(normed, layer.gate.silu(normed)), x)
-        return self._head(self._normed(x[batch.sampled], self._norm))
-
-    def _normed(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        return rms_norm(x, (self._shape.hidden,), weight, self._eps)
+            x.addmm_(attended, self._o[index])
+            both = linear(rms_norm(x, (shape.hidden,), layer.post_norm, self._eps), layer.gate_up)
+            gate, up = both[:, : shape.intermediate], both[:, shape.intermediate :]
+            x.addmm_(silu(gate, inplace=True).mul_(up), self._down[index])
+        last = rms_norm(x[batch.sampled], (shape.hidden,), self._norm, self._eps)
+        return self._logits(last)
 
     def _rotate(self, heads: torch.Tensor, rotation: torch.Tensor) -> None:
         """Rotate queries and keys in place: each adjacent pair is one complex number."""

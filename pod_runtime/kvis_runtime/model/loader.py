@@ -30,14 +30,13 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """One decoder layer. Matrices are [out, in]; `qkv` stacks q, k and v."""
+    """One decoder layer. Matrices are [out, in]; `qkv` stacks q, k, v and `gate_up` stacks gate, up."""
 
     input_norm: torch.Tensor
     qkv: torch.Tensor
     o: torch.Tensor
     post_norm: torch.Tensor
-    gate: torch.Tensor
-    up: torch.Tensor
+    gate_up: torch.Tensor
     down: torch.Tensor
 
 
@@ -79,21 +78,23 @@ def read_weights(folder: Path, shape: ModelShape, dtype: torch.dtype) -> Weights
         q = source.take(f"{at}self_attn.q_proj.weight", queries, hidden)
         k = source.take(f"{at}self_attn.k_proj.weight", keys, hidden)
         v = source.take(f"{at}self_attn.v_proj.weight", keys, hidden)
+        gate = source.take(f"{at}mlp.gate_proj.weight", shape.intermediate, hidden)
+        up = source.take(f"{at}mlp.up_proj.weight", shape.intermediate, hidden)
         layers.append(
             LayerWeights(
                 input_norm=source.take(f"{at}input_layernorm.weight", hidden),
                 qkv=torch.cat([_pair_rotary(q, shape.head_dim), _pair_rotary(k, shape.head_dim), v]),
                 o=source.take(f"{at}self_attn.o_proj.weight", hidden, queries),
                 post_norm=source.take(f"{at}post_attention_layernorm.weight", hidden),
-                gate=source.take(f"{at}mlp.gate_proj.weight", shape.intermediate, hidden),
-                up=source.take(f"{at}mlp.up_proj.weight", shape.intermediate, hidden),
+                gate_up=torch.cat([gate, up]),
                 down=source.take(f"{at}mlp.down_proj.weight", hidden, shape.intermediate),
             )
         )
-    if shape.tied_embeddings:
-        head = embedding.to(dtype)
-    else:
-        head = source.take("lm_head.weight", shape.vocabulary, hidden)
+    head = (
+        embedding.to(dtype)
+        if shape.tied_embeddings
+        else source.take("lm_head.weight", shape.vocabulary, hidden)
+    )
     return Weights(embedding, tuple(layers), source.take("model.norm.weight", hidden), head)
 
 
