@@ -19,6 +19,7 @@ from kvis_operator.scaling.victims import victims
 from kvis_operator.signals import faults
 from kvis_operator.signals.observation import Observation
 
+SHORT_TICKS: Final = 2
 LARGEST_STEP: Final = 4  # replicas per tick, or as many as there are
 SLO_INFEASIBLE: Final = "SLOInfeasible"
 SIGNAL_IMPLAUSIBLE: Final = "SignalImplausible"
@@ -38,7 +39,7 @@ def decide(
     facts = situation(spec, obs, state, now)
     known, learned = learn(facts, state)
     verdict, guard = _wanted(facts, known, learned)
-    learned = replace(learned, guard=guard)
+    learned = replace(learned, guard=guard, short_since=_short_since(facts, known, learned))
     bounded = _bounded(facts, _at_least_the_alert_floor(facts, verdict))
     decision = Decision(
         current=facts.current,
@@ -56,13 +57,41 @@ def _wanted(facts: Situation, known: Knowledge, state: ScalerState) -> tuple[Ver
     guard = state.guard
     if facts.blind:
         return _hold_blind(facts), guard
-    if known.need.up is not None and known.need.up > facts.current:
+    if _grows(facts, known, state):
+        assert known.need.up is not None, "only a known need grows"
         return Verdict(min(known.need.up, _step_limit(facts, state)), known.need.reason), guard.agreed()
     if reason := _alarm(facts, known, guard):
         return Verdict(facts.current + 1, reason), guard.fired(
             now=facts.now, start_seconds=facts.start_seconds
         )
     return shrink_or_hold(facts, known, state), guard
+
+
+def _grows(facts: Situation, known: Knowledge, state: ScalerState) -> bool:
+    """Whether the model's need is to be followed now.
+
+    A shortfall that leaves half of the margin free must last for a tick: a noisy moment is over long before a pod
+    has started. Any other is followed at once.
+    """
+    since = _short_since(facts, known, state)
+    if since is None:
+        return False
+    lasting = facts.now - since >= (SHORT_TICKS - 1) * facts.spec.tick_seconds
+    return lasting or known.need.reason is not Reason.CAPACITY or _presses(facts, known)
+
+
+def _short_since(facts: Situation, known: Knowledge, state: ScalerState) -> float | None:
+    if facts.blind or known.need.up is None or known.need.up <= facts.current:
+        return None
+    return facts.now if state.short_since is None else state.short_since
+
+
+def _presses(facts: Situation, known: Knowledge) -> bool:
+    """Whether the load takes more than half of the margin between the target utilisation and full."""
+    if known.capacity is None or known.need.rate is None:
+        return True
+    halfway = (1.0 + known.rho_up) / 2.0
+    return known.need.rate > halfway * known.capacity.rate * facts.current
 
 
 def _hold_blind(facts: Situation) -> Verdict:

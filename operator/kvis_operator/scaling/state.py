@@ -29,6 +29,7 @@ class ScalerState:
     flap: FlapGuard = field(default_factory=FlapGuard)
     up_at: float | None = None
     down_at: float | None = None
+    short_since: float | None = None  # since when the model has asked for more than there is
     alerted_at: float | None = None  # last time an alert held the floor
     step_at: float | None = None  # start of the tick that the growth limit counts from
     step_base: int | None = None  # replicas then
@@ -101,6 +102,7 @@ class ScalerState:
                 flap=_flap(raw.get("flap")),
                 up_at=_number(raw.get("up_at")),
                 down_at=_number(raw.get("down_at")),
+                short_since=_number(raw.get("short_since")),
                 alerted_at=_number(raw.get("alerted_at")),
                 step_at=_number(raw.get("step_at")),
                 step_base=_whole(raw.get("step_base")),
@@ -109,7 +111,16 @@ class ScalerState:
             return cls.initial()
 
 
-_PLAIN: Final = ("desired", "observed_at", "up_at", "down_at", "alerted_at", "step_at", "step_base")
+_PLAIN: Final = (
+    "desired",
+    "observed_at",
+    "up_at",
+    "down_at",
+    "short_since",
+    "alerted_at",
+    "step_at",
+    "step_base",
+)
 
 
 def _number(raw: object) -> float | None:

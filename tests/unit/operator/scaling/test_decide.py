@@ -33,6 +33,19 @@ class TestUp:
         assert once(2, rate=60.0).replicas == 6
         assert once(5, rate=60.0).replicas == 10
 
+    def test_a_small_shortfall_must_last_for_a_tick(self):
+        loop = Loop(a_spec(), 4)
+        assert [loop.tick(rate=17.5).replicas for _ in range(2)] == [4, 5]
+        assert loop.decisions[0].reason is Reason.WITHIN_CAPACITY
+
+    def test_a_shortfall_that_ends_starts_over(self):
+        loop = Loop(a_spec(), 4)
+        assert [loop.tick(rate=rate).replicas for rate in (17.5, 16.0, 17.5, 16.0)] == [4] * 4
+
+    def test_a_shortfall_beyond_half_of_the_margin_is_met_at_once(self):
+        assert once(4, rate=18.1).replicas == 4
+        assert once(4, rate=18.2).replicas == 5
+
     def test_asking_again_in_the_same_tick_adds_nothing(self):
         spec, obs = a_spec(), an_observation(2, rate=60.0)
         first, state = decide(spec, obs, ScalerState.initial(2), now=NOON)
@@ -113,7 +126,7 @@ class TestGuard:
 class TestDown:
     def test_after_the_memory_and_not_before(self):
         loop = settled(5, rate=18.0, kv=0.05)
-        loop.run(900, rate=3.0, kv=0.05)
+        loop.run(1800, rate=3.0, kv=0.05)
         assert loop.replicas == 5
         assert loop.decisions[-1].reason is Reason.HOLD_DEMAND_MEMORY
         loop.run(HOUR, rate=3.0, kv=0.05)
@@ -123,7 +136,7 @@ class TestDown:
     def test_the_hold_says_until_when(self):
         loop = settled(5, rate=18.0)
         decision = loop.tick(rate=3.0)
-        assert decision.held_until == pytest.approx(loop.now - TICK + 900, abs=61)
+        assert decision.held_until == pytest.approx(loop.now - TICK + 1800, abs=61)
 
     def test_one_by_one_a_minute_apart_naming_victims(self):
         loop = settled(5, rate=18.0, kv=0.05).run(HOUR, rate=3.0, kv=0.05)
@@ -138,9 +151,9 @@ class TestDown:
         assert len(loop.moves[0].victims) == 3
 
     def test_not_below_what_the_memory_holds(self):
-        loop = settled(6, rate=18.0, kv=0.05).run(300, rate=9.0, kv=0.05).run(500, rate=3.0, kv=0.05)
+        loop = settled(6, rate=18.0, kv=0.05).run(600, rate=9.0, kv=0.05).run(1100, rate=3.0, kv=0.05)
         assert loop.replicas == 5
-        assert loop.run(300, rate=3.0, kv=0.05).replicas == 3
+        assert loop.run(600, rate=3.0, kv=0.05).replicas == 3
 
     def test_not_while_a_replica_is_starting(self):
         loop = settled(5, rate=3.0, ready=4)
@@ -185,11 +198,11 @@ class TestDown:
     def test_the_flap_guard_lengthens_the_memory(self):
         loop = settled(5, rate=18.0)
         loop.state = replace(loop.state, flap=replace(loop.state.flap, factor=2, eased_at=loop.now))
-        loop.run(1200, rate=3.0)
+        loop.run(2400, rate=3.0)
         assert loop.replicas == 5
         assert loop.decisions[-1].reason is Reason.FLAP_GUARD
         assert "FlapGuard" in loop.decisions[-1].conditions
-        assert loop.run(1200, rate=3.0).replicas < 5
+        assert loop.run(2400, rate=3.0).replicas < 5
 
 
 class TestBlind:
@@ -282,7 +295,7 @@ class TestAblations:
 
     def test_without_hits_every_prompt_is_computed(self):
         spec = {"features": a_spec().features - {"hit"}}
-        assert once(4, rate=14.0, spec=spec).replicas == once(4, rate=14.0, hit_rate=0.0).replicas == 5
+        assert once(4, rate=15.0, spec=spec).replicas == once(4, rate=15.0, hit_rate=0.0).replicas == 5
 
     def test_without_pending_credit_the_guard_fires_anyway(self):
         starting = a_pod("new", phase=PodPhase.PENDING, fresh=False, age_seconds=30.0)
