@@ -156,6 +156,7 @@ async def test_a_leader_that_was_suspended_for_longer_than_its_lease_writes_noth
         second = two if first is one else one
         await services.create(scaling=MANUAL)
         await services.until_ready()
+        await asyncio.sleep(3)  # what was under way is done: a request already sent cannot be taken back
         first.send(signal.SIGSTOP)
         await leader_of(second, seconds=20)
         before = len(audited_writes(first, namespace=namespace))
