@@ -21,8 +21,9 @@ from kubernetes.aio import client, config
 
 import lab
 from bench.bench_file import merge
+from kvis_services import Services
 from lab.fake_node import FakeNode
-from operator_process import QUICK, Operator, Services, an_operator, audited_writes
+from operator_process import QUICK, Operator, an_operator, audited_writes
 
 FULL_SECONDS = 600
 QUIET_SECONDS = 30

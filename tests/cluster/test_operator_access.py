@@ -11,8 +11,9 @@ from kubernetes.aio import client
 
 import lab
 from kvis_operator.cluster.access import RULES
+from kvis_services import Services
 from lab.fake_node import FakeNode
-from operator_process import Services, an_operator, audited
+from operator_process import an_operator, audited
 
 pytestmark = pytest.mark.cluster
 

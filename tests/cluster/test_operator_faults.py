@@ -13,8 +13,9 @@ from kubernetes.aio import client
 
 import lab
 from api_gate import ApiGate
+from kvis_services import Services, eventually
 from lab.fake_node import FakeNode
-from operator_process import ACCOUNT, Operator, Services, an_operator, audited_writes, eventually
+from operator_process import ACCOUNT, Operator, an_operator, audited_writes
 
 pytestmark = pytest.mark.cluster
 

@@ -11,8 +11,9 @@ import pytest_asyncio
 from kubernetes.aio import client
 
 import lab
+from kvis_services import Services
 from lab.fake_node import FakeNode
-from operator_process import Operator, Services, an_operator
+from operator_process import Operator, an_operator
 
 pytestmark = pytest.mark.cluster
 

@@ -12,8 +12,9 @@ import pytest_asyncio
 from kubernetes.aio import client
 
 import lab
+from kvis_services import Services, eventually
 from lab.fake_node import FakeNode
-from operator_process import Operator, Services, an_operator, audited_writes, eventually
+from operator_process import Operator, an_operator, audited_writes
 
 pytestmark = pytest.mark.cluster
 

@@ -9,9 +9,10 @@ import pytest
 from kubernetes.aio import client
 
 import lab
+from kvis_services import Services, eventually
 from lab.fake_node import FakeNode
 from lab.fake_runtime import Metrics
-from operator_process import Services, an_operator, eventually
+from operator_process import an_operator
 
 pytestmark = pytest.mark.cluster
 

@@ -10,8 +10,9 @@ import pytest
 from kubernetes.aio import client
 
 import lab
+from kvis_services import Services, eventually
 from lab.fake_node import FakeNode
-from operator_process import Services, an_operator, eventually
+from operator_process import an_operator
 
 pytestmark = pytest.mark.cluster
 

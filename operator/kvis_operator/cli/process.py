@@ -170,9 +170,25 @@ async def _watching(process: Process, settings: Settings) -> AsyncIterator["asyn
     """kopf's task, once its first listings are in the view; it is ended last, for it cancels whatever else
     runs.
     """
+    for resource in WATCHED:
+        for namespace in settings.namespaces or (None,):
+            process.pulse.expect(resource.path(namespace))
+    ready, stop = asyncio.Event(), asyncio.Event()
+    task = asyncio.create_task(_kopf(process, settings, ready, stop))
+    try:
+        waiter = asyncio.create_task(ready.wait())
+        await asyncio.wait({task, waiter}, return_when=asyncio.FIRST_COMPLETED)
+        yield task
+    finally:
+        stop.set()
+        await asyncio.wait({task}, timeout=STOP_SECONDS)
+
+
+async def _kopf(process: Process, settings: Settings, ready: asyncio.Event, stop: asyncio.Event) -> None:
+    """kopf with nothing but our event handlers, on our session; ends when `stop` is set."""
     registry, kopf_settings = kopf.OperatorRegistry(), kopf.OperatorSettings()
     # Without one kopf asks for the user's name, which a numeric user of a container has none of.
-    kopf_identity: Any = process.lock.identity
+    identity: Any = process.lock.identity
     handlers.configure(kopf_settings)
     handlers.register(registry, process.world.view, process.queue.wake)
 
@@ -181,29 +197,16 @@ async def _watching(process: Process, settings: Settings) -> AsyncIterator["asyn
         return kopf.AiohttpSession(aiohttp_session=session, server=connection.server(process.api))
 
     kopf.on.login(registry=registry, retries=3, errors=kopf.ErrorsMode.PERMANENT)(login)
-    ready, stop = asyncio.Event(), asyncio.Event()
-    for resource in WATCHED:
-        for namespace in settings.namespaces or (None,):
-            process.pulse.expect(resource.path(namespace))
-    task = asyncio.create_task(
-        kopf.operator(
-            registry=registry,
-            settings=kopf_settings,
-            standalone=True,
-            identity=kopf_identity,
-            clusterwide=not settings.namespaces,
-            namespaces=settings.namespaces,
-            ready_flag=ready,
-            stop_flag=stop,
-        )
+    await kopf.operator(
+        registry=registry,
+        settings=kopf_settings,
+        standalone=True,
+        identity=identity,
+        clusterwide=not settings.namespaces,
+        namespaces=settings.namespaces,
+        ready_flag=ready,
+        stop_flag=stop,
     )
-    try:
-        waiter = asyncio.create_task(ready.wait())
-        await asyncio.wait({task, waiter}, return_when=asyncio.FIRST_COMPLETED)
-        yield task
-    finally:
-        stop.set()
-        await asyncio.wait({task}, timeout=STOP_SECONDS)
 
 
 async def _until_stopped(process: Process, settings: Settings, watches: "asyncio.Task[None]") -> int:
