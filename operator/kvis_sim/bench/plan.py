@@ -22,7 +22,7 @@ from kvis_sim.bench.schedule import Question
 from kvis_sim.bench.search import Outcome, Seeds, Sweep, at_setting, cheapest
 from kvis_sim.scenarios.catalogue import SCENARIOS, noise_recipes, variants
 from kvis_sim.scenarios.faults import fault_recipes
-from kvis_sim.scenarios.recipe import DAYS, Recipe
+from kvis_sim.scenarios.recipe import DAYS, Kind, Recipe
 
 RHO = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 WRONG_PRIORS = (1.5, 1 / 1.5)
@@ -67,6 +67,7 @@ def questions(size: Size, recipes: Sequence[Recipe]) -> dict[str, Question[Outco
     """By name `scenario|what`, first asked first served."""
     days = [recipe for recipe in recipes if recipe.kind in DAYS]
     others = [recipe for recipe in recipes if recipe.kind not in DAYS]
+    others.sort(key=lambda recipe: recipe.kind is not Kind.MIX_SHIFT)  # the decisive one
     found: dict[str, Question[Outcome]] = {}
     for stage, subjects in (
         (_headline, others),
