@@ -1,4 +1,4 @@
-"""Builders for what deciding sees and is asked: pods, samples, observations, specs. A test names only what matters to it."""
+"""Builders for what deciding sees and is asked. A test names only what matters to it."""
 
 from dataclasses import replace
 from typing import Any
@@ -57,7 +57,9 @@ def pods(count: int, **changes: Any) -> tuple[PodSignals, ...]:
     return tuple(a_pod(f"pod-{i}", **changes) for i in range(count))
 
 
-def an_observation(ready: int = 2, *, rate: float | None = 4.0, at: float = NOON, **changes: Any) -> Observation:
+def an_observation(
+    ready: int = 2, *, rate: float | None = 4.0, at: float = NOON, **changes: Any
+) -> Observation:
     """`ready` calm pods; `kv` sets their KV usage, `pods` replaces them."""
     kv = changes.pop("kv", 0.2)
     waiting = changes.get("waiting", 0.0)
@@ -92,7 +94,9 @@ def blind(obs: Observation, count: int) -> Observation:
 class Loop:
     """Ticks `decide` with pods that follow its replicas after `start_seconds`, as a cluster would."""
 
-    def __init__(self, spec: ScalingSpec, replicas: int, *, state: ScalerState | None = None, now: float = NOON) -> None:
+    def __init__(
+        self, spec: ScalingSpec, replicas: int, *, state: ScalerState | None = None, now: float = NOON
+    ) -> None:
         self.spec, self.now = spec, now
         self.state = state or ScalerState.initial(replicas)
         self.births = [now - 7200.0] * replicas
@@ -114,7 +118,13 @@ class Loop:
     def tick(self, **observation: Any) -> Decision:
         ready = observation.pop("ready", self.ready)
         starting = tuple(
-            a_pod(f"new-{i}", phase=PodPhase.PENDING, fresh=False, age_seconds=self.now - birth, sample_age_seconds=None)
+            a_pod(
+                f"new-{i}",
+                phase=PodPhase.PENDING,
+                fresh=False,
+                age_seconds=self.now - birth,
+                sample_age_seconds=None,
+            )
             for i, birth in enumerate(b for b in self.births if self.now - b < self.spec.start_seconds)
         )
         obs = an_observation(ready, at=self.now, **observation)
@@ -138,7 +148,11 @@ def histogram(*observations: float, bounds: tuple[float, ...] = (0.1, 0.5, 1.0, 
 
 
 def a_pod_state(uid: str = "pod-0", **changes: Any) -> PodState:
-    defaults: dict[str, Any] = {"phase": PodPhase.READY, "created_at": NOON - 7200.0, "ready_at": NOON - 7080.0}
+    defaults: dict[str, Any] = {
+        "phase": PodPhase.READY,
+        "created_at": NOON - 7200.0,
+        "ready_at": NOON - 7080.0,
+    }
     return PodState(name=uid, uid=uid, **(defaults | changes))
 
 
@@ -166,7 +180,9 @@ def a_sample(at: float, requests: float = 0.0, **changes: Any) -> PodSample:
     return PodSample(at=at, **(defaults | changes))
 
 
-def recorded(fleet: Fleet, uid: str = "pod-0", *, rate: float = 2.0, seconds: float = 900.0, **changes: Any) -> Fleet:
+def recorded(
+    fleet: Fleet, uid: str = "pod-0", *, rate: float = 2.0, seconds: float = 900.0, **changes: Any
+) -> Fleet:
     """`fleet` with samples each `TICK` up to `NOON` of a pod that serves `rate` requests/s since `seconds` ago."""
     ticks = round(seconds / TICK)
     for i in range(ticks + 1):

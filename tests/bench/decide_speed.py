@@ -16,14 +16,13 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from observations import NOON, TICK, a_pod, a_pod_state, a_sample, a_spec, an_observation, histogram
-
 from kvis_operator.scaling.decide import decide
 from kvis_operator.scaling.state import ScalerState
 from kvis_operator.signals.exposition import parse
 from kvis_operator.signals.golden import observe
 from kvis_operator.signals.observation import Observation, StepWindow
 from kvis_operator.signals.series import Fleet
+from observations import NOON, TICK, a_pod, a_pod_state, a_sample, a_spec, an_observation, histogram
 
 LIMITS_MS = {"decide, 16 pods": 2.0, "decide, 500 pods": 20.0, "decide, 1,000 services of 4 pods": 2000.0}
 TICKS = 60
@@ -33,7 +32,9 @@ def observations(pods: int, ticks: int = TICKS) -> list[Observation]:
     """Ticks of a fleet under changing load, with a step window from each pod."""
     made = []
     for i in range(ticks):
-        window = StepWindow(200.0, 0.05 + 0.001 * (i % 5), 40.0 + 20.0 * (i % 7), 20.0 + i % 5, 20_000.0 + 100.0 * (i % 9))
+        window = StepWindow(
+            200.0, 0.05 + 0.001 * (i % 5), 40.0 + 20.0 * (i % 7), 20.0 + i % 5, 20_000.0 + 100.0 * (i % 9)
+        )
         fleet = tuple(a_pod(f"pod-{n}", steps=window) for n in range(pods))
         made.append(an_observation(pods, rate=(2.5 + 0.1 * (i % 6)) * pods, at=NOON + i * TICK, pods=fleet))
     return made
@@ -71,7 +72,9 @@ def observe_ms(pods: int) -> float:
         for n in range(pods):
             fleet.record(f"pod-{n}", a_sample(NOON - 660 + i * TICK, 30.0 * i, ttft=latency, tpot=latency))
     states = [a_pod_state(f"pod-{n}") for n in range(pods)]
-    return median(cpu_ms(lambda: observe(states, fleet, now=NOON, interval=TICK, start_seconds=120.0)) for _ in range(9))
+    return median(
+        cpu_ms(lambda: observe(states, fleet, now=NOON, interval=TICK, start_seconds=120.0)) for _ in range(9)
+    )
 
 
 def parse_ms() -> float:

@@ -47,7 +47,9 @@ def lay_out(folder: Path) -> None:
     shutil.copytree(ROOT / "operator" / "kvis_operator", folder / "kvis_operator", dirs_exist_ok=True)
     shutil.copytree(ROOT / "pod_runtime" / "kvis_kv", folder / "kvis_kv", dirs_exist_ok=True)
     for part in ("scaling", "tuning", "cases"):
-        shutil.copytree(ROOT / "tests" / "unit" / "operator" / part, folder / "unit" / part, dirs_exist_ok=True)
+        shutil.copytree(
+            ROOT / "tests" / "unit" / "operator" / part, folder / "unit" / part, dirs_exist_ok=True
+        )
     shutil.copy(ROOT / "tests" / "observations.py", folder)
     (folder / "setup.cfg").write_text(CONFIG, encoding="utf-8")
     (folder / "pytest.ini").write_text(PYTEST, encoding="utf-8")

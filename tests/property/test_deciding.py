@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kvis_operator.scaling.capacity import Mix, Replica, capacity, itl, rate
 from kvis_operator.scaling.decide import decide
 from kvis_operator.scaling.spec import StepTime
@@ -14,11 +15,24 @@ from kvis_operator.signals.observation import Observation, PodPhase
 from kvis_operator.signals.series import Fleet
 from kvis_operator.tuning.admission import CapSpec, CapState, decide_cap
 from observations import (
-    KV, NOON, TICK, Loop, a_pod, a_pod_state, a_sample, a_spec, an_observation, blind, observed, pods,
+    KV,
+    NOON,
+    TICK,
+    Loop,
+    a_pod,
+    a_pod_state,
+    a_sample,
+    a_spec,
+    an_observation,
+    blind,
+    observed,
+    pods,
 )  # fmt: skip
 
 EXAMPLES = settings(max_examples=60, deadline=None)
-anything = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True), st.integers(-5, 10**6).map(float))
+anything = st.one_of(
+    st.none(), st.floats(allow_nan=True, allow_infinity=True), st.integers(-5, 10**6).map(float)
+)
 counts = st.integers(1, 16)
 rates = st.floats(0.0, 200.0)
 
@@ -44,15 +58,20 @@ def some_pods(draw: st.DrawFn) -> tuple[Any, ...]:
 @st.composite
 def any_observation(draw: st.DrawFn) -> Observation:
     fields = (
-        "rate_15s", "rate_60s", "input_tokens", "output_tokens", "recent_input_tokens", "recent_output_tokens", "hit_rate",
-        "running", "waiting", "kv_tokens", "kv_usage", "kv_capacity_tokens", "ttft_p95_seconds", "tpot_p95_seconds",
-        "ttft_p95_at_least_seconds", "preemptions_per_request",
+        "rate_15s", "rate_60s", "rate_180s", "input_tokens", "output_tokens", "recent_input_tokens",
+        "recent_output_tokens", "hit_rate", "running", "waiting", "kv_tokens", "kv_usage", "kv_capacity_tokens",
+        "ttft_p95_seconds", "tpot_p95_seconds", "ttft_p95_at_least_seconds", "preemptions_per_request",
     )  # fmt: skip
     return Observation(at=NOON, pods=draw(some_pods()), **{name: draw(anything) for name in fields})
 
 
 @EXAMPLES
-@given(obs=any_observation(), low=counts, more=st.integers(0, 15), desired=st.one_of(st.none(), st.integers(0, 40)))
+@given(
+    obs=any_observation(),
+    low=counts,
+    more=st.integers(0, 15),
+    desired=st.one_of(st.none(), st.integers(0, 40)),
+)
 def test_the_result_is_within_bounds_for_every_input(obs, low, more, desired):
     decision, state = decide(
         a_spec(min_replicas=low, max_replicas=low + more), obs, ScalerState.initial(desired), now=NOON
@@ -109,7 +128,12 @@ def test_more_load_never_means_fewer_replicas(replicas, load, kv, waiting, facto
 
 
 @EXAMPLES
-@given(replicas=st.sampled_from(sorted(SETTLED)), lost=st.integers(1, 9), load=st.floats(0.0, 60.0), kv=st.floats(0.0, 0.7))
+@given(
+    replicas=st.sampled_from(sorted(SETTLED)),
+    lost=st.integers(1, 9),
+    load=st.floats(0.0, 60.0),
+    kv=st.floats(0.0, 0.7),
+)
 def test_losing_samples_never_lowers_replicas(replicas, lost, load, kv):
     obs = an_observation(replicas, rate=load, kv=kv)
     seen, _ = decide(a_spec(), obs, SETTLED[replicas], now=NOON)
@@ -210,5 +234,7 @@ def test_the_cap_is_within_its_bounds_for_every_input(cap, readings, minimum, ma
     assert decision.cap is not None
     assert minimum <= decision.cap <= spec.upper
     assert CapState.restore(json.loads(json.dumps(state.to_json()))) == state
-    again, _ = decide_cap(spec, replace(pod, max_num_active_seqs=decision.cap), an_observation(), state, now=NOON)
+    again, _ = decide_cap(
+        spec, replace(pod, max_num_active_seqs=decision.cap), an_observation(), state, now=NOON
+    )
     assert again.cap == decision.cap

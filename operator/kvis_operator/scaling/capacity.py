@@ -53,7 +53,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """`rate` is mu*, requests/s. `feasible` is False when not even one request at a time meets the objective or fits."""
+    """`rate` is mu*, requests/s. `feasible` is False when not even one request alone fits or meets the objective."""
 
     batch: int
     batch_max: int

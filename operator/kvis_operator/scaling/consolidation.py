@@ -13,8 +13,8 @@ from kvis_operator.scaling.spec import HitSharing
 
 
 def carries(
-    replica: Replica, mix: Mix | None, *, replicas: int, instead_of: int, sharing: HitSharing, rate: float, kv_tokens: float,
-    rho_down: float,
+    replica: Replica, mix: Mix | None, *, replicas: int, instead_of: int, sharing: HitSharing, rate: float,
+    kv_tokens: float, rho_down: float,
 ) -> bool:  # fmt: skip
     """Whether `replicas` would carry `rate` requests/s and `kv_tokens` with the margin for shrinking."""
     if kv_tokens > KV_FILL_DOWN * replica.kv_tokens * replicas:

@@ -203,7 +203,7 @@ def _conditions(facts: Situation, known: Knowledge, state: ScalerState, verdict:
 
 
 def _after(state: ScalerState, facts: Situation, decision: Decision) -> ScalerState:
-    """The state once the decision is taken. Moves that only obey the bounds are not the scaler's own and do not flap."""
+    """The state once the decision is taken. Moves that only obey the bounds are no flapping."""
     state = replace(state, desired=decision.replicas)
     change = decision.replicas - decision.current
     if change == 0:

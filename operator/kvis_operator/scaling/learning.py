@@ -17,8 +17,8 @@ from kvis_operator.scaling.state import ScalerState
 from kvis_operator.scaling.step_time import StepFit
 from kvis_operator.signals.observation import Observation
 
-# Half of both costs 5-14 % less on recorded days and step-downs in simulation, but reacts to 20 % noise about a constant
-# load and meets the second of two bursts unprepared.
+# Half of both costs 5-14 % less on recorded days and step-downs in simulation, but answers 20 % noise about a
+# constant load and meets the second of two bursts unprepared.
 SHORTEST_MEMORY_SECONDS: Final = 1800.0
 MEMORY_STARTS: Final = 10.0
 DISTRUST_MARGIN: Final = 0.05  # off rho while the fit explains the steps badly

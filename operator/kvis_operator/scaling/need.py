@@ -52,7 +52,7 @@ class Need:
 def need(
     load: Load, mix: Mix | None, cap: Capacity | None, kv_tokens: float, *, rho_up: float, rho_down: float
 ) -> Need:
-    """Replicas for `load`. `cap` and `mix` are None while the shape of requests is unknown; `kv_tokens` is one replica's."""
+    """Replicas for `load`. `cap` and `mix` are None while the shape of requests is unknown; `kv_tokens` of one."""
     rate, bursting = _expected_rate(load)
     compute = _replicas_for(rate, cap, rho_up)
     backlog = _backlog(load, mix)

@@ -119,7 +119,7 @@ _FORBIDDING: Final[tuple[Rule, ...]] = (
 
 
 def floor(facts: Situation, known: Knowledge, state: ScalerState) -> int:
-    """floorMem: the highest need within the memory, in whole replicas; all of the current ones when nothing is known."""
+    """floorMem: the highest need within the memory, in whole replicas; the current ones if nothing is known."""
     remembered = state.demand.floor(_memory(known, state), now=facts.now)
     return facts.current if remembered is None else whole(remembered)
 

@@ -42,8 +42,8 @@ class ScalerState:
     def following(self, replicas: int) -> Self:
         """With the replicas that somebody else set, or that were kept although others were recommended.
 
-        Nothing changes when they are the ones decided here. Otherwise the cooldowns of moves that never happened go too;
-        the demand memory stays.
+        Nothing changes when they are the ones decided here. Otherwise the cooldowns of moves that never
+        happened go too; the demand memory stays.
         """
         if replicas == self.desired:
             return self

@@ -89,7 +89,7 @@ class StepFit:
         return self.poor_since is not None and now - self.poor_since >= RESIDUAL_PATIENCE_SECONDS
 
     def best(self, prior: StepTime, *, now: float) -> StepTime:
-        """What to compute capacity with: the fit, or the prior while the fit is distrusted and the prior does better."""
+        """What to reckon with: the fit, or the prior while the fit is distrusted and the prior does better."""
         if self.distrusted(now) and (self.prior_residual or 0.0) < (self.residual or 0.0):
             return prior
         return self.coefficients(prior)

@@ -77,7 +77,7 @@ _NEEDED: Final = _needed_names()
 
 
 def parse(text: str, *, at: float) -> PodSample:
-    """The pod's sample; `at` is when the text was fetched (Unix seconds). Raises nothing: what cannot be read is a fault."""
+    """The pod's sample; `at` is when the text was fetched (Unix seconds). What cannot be read is a fault."""
     problems: set[str] = set()
     found = _read(_needed_lines(text), problems)
     values: dict[str, object] = {field: _sum(found, field, name, problems) for field, name in _SUMMED.items()}
@@ -197,7 +197,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _capacities(found: _Found) -> dict[str, float]:
-    """KV tokens per engine. `kv_cache_size_tokens` where the engine says it: blocks x block size is wrong on hybrids."""
+    """KV tokens per engine, as it says them: blocks x block size is wrong on hybrids, so only a fallback."""
     capacities: dict[str, float] = {}
     for s in found.get(series.CACHE_CONFIG_INFO, ()):
         blocks, size = _number(s.labels.get("num_gpu_blocks")), _number(s.labels.get("block_size"))

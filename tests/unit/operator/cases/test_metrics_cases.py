@@ -7,13 +7,26 @@ from dataclasses import replace
 from math import nan
 
 import pytest
+
 from kvis_operator.scaling.decide import decide
 from kvis_operator.scaling.decision import Reason
 from kvis_operator.scaling.state import ScalerState
 from kvis_operator.signals import faults
 from kvis_operator.signals.exposition import parse
 from kvis_operator.signals.series import Fleet
-from observations import NOON, TICK, Loop, a_pod_state, a_sample, a_spec, an_observation, blind, observed, pods, recorded
+from observations import (
+    NOON,
+    TICK,
+    Loop,
+    a_pod_state,
+    a_sample,
+    a_spec,
+    an_observation,
+    blind,
+    observed,
+    pods,
+    recorded,
+)
 
 HOUR = 3600.0
 
@@ -82,7 +95,9 @@ def test_m6_a_request_counter_that_is_not_finite_is_unknown():
     assert obs.rate_60s is None
 
 
-@pytest.mark.parametrize("field", ["rate_15s", "rate_60s", "waiting", "kv_tokens", "input_tokens", "output_tokens", "hit_rate"])
+@pytest.mark.parametrize(
+    "field", ["rate_15s", "rate_60s", "waiting", "kv_tokens", "input_tokens", "output_tokens", "hit_rate"]
+)
 @pytest.mark.parametrize("value", [nan, float("inf"), -9.2e18])
 def test_m7_a_number_that_is_none_never_reaches_the_replicas(field, value):
     decision = decided(quiet(4, **{field: value}), idle_for_an_hour(4))
@@ -103,7 +118,8 @@ def test_m9_hits_over_queries_from_the_dump_of_the_report():
     fleet = Fleet()
     for i in range(41):
         share = i / 40
-        text = f"vllm:gpu_prefix_cache_queries_total {5.12e8 * share}\nvllm:gpu_prefix_cache_hits_total {4.57e8 * share}\n"
+        queries = f"vllm:gpu_prefix_cache_queries_total {5.12e8 * share}\n"
+        text = f"{queries}vllm:gpu_prefix_cache_hits_total {4.57e8 * share}\n"
         sample = parse(text + f"vllm:request_success_total {1000 * share}\n", at=NOON - 600 + i * TICK)
         fleet.record("pod-0", sample)
     obs = observed(fleet)
@@ -172,7 +188,10 @@ def test_m17_no_usage_on_an_idle_pod_says_nothing_about_its_cache():
 def test_m18_the_view_per_pod_shows_the_cold_one():
     fleet = recorded(Fleet(), "hot", rate=9.0)
     for i in range(61):
-        fleet.record("cold", a_sample(NOON - 900 + i * TICK, 1000.0 + 15.0 * i, prefix_hits=0.0, prompt_tokens_cached=None))
+        fleet.record(
+            "cold",
+            a_sample(NOON - 900 + i * TICK, 1000.0 + 15.0 * i, prefix_hits=0.0, prompt_tokens_cached=None),
+        )
     obs = observed(fleet, a_pod_state("hot"), a_pod_state("cold"))
     assert [pod.hit_rate for pod in obs.pods] == [pytest.approx(0.3), 0.0]
     assert obs.hit_rate == pytest.approx(0.27)
@@ -180,5 +199,7 @@ def test_m18_the_view_per_pod_shows_the_cold_one():
 
 def test_m19_without_kv_metrics_the_queue_alone_may_grow():
     crowd = pods(2, kv_usage=None, waiting=5.0)
-    loop = Loop(a_spec(), 2).run(45, rate=4.0, kv=None, waiting=10.0, pods=crowd, faults=frozenset({faults.KV_UNKNOWN}))
+    loop = Loop(a_spec(), 2).run(
+        45, rate=4.0, kv=None, waiting=10.0, pods=crowd, faults=frozenset({faults.KV_UNKNOWN})
+    )
     assert (loop.replicas, loop.moves[-1].reason) == (3, Reason.BACKLOG)

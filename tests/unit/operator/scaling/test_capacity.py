@@ -1,7 +1,17 @@
 from dataclasses import replace
 
 import pytest
-from kvis_operator.scaling.capacity import Mix, Replica, capacity, decode_step, itl, itl_at, largest_batch, rate
+
+from kvis_operator.scaling.capacity import (
+    Mix,
+    Replica,
+    capacity,
+    decode_step,
+    itl,
+    itl_at,
+    largest_batch,
+    rate,
+)
 from kvis_operator.scaling.spec import StepTime
 from observations import PRIOR
 

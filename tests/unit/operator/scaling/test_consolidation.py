@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+
 from kvis_operator.scaling.capacity import Mix, Replica
 from kvis_operator.scaling.consolidation import carries, hit_rate_after
 from kvis_operator.scaling.spec import HitSharing
@@ -60,7 +61,8 @@ def test_without_an_objective_only_the_rate_counts():
 
 
 @pytest.mark.parametrize(
-    ("sharing", "after"), [(HitSharing.UNAWARE, 0.3), (HitSharing.SHARED, 0.3), (HitSharing.PREFIX_AWARE, 0.25)]
+    ("sharing", "after"),
+    [(HitSharing.UNAWARE, 0.3), (HitSharing.SHARED, 0.3), (HitSharing.PREFIX_AWARE, 0.25)],
 )
 def test_hit_rate_after_a_scale_down(sharing, after):
     assert hit_rate_after(0.3, 5, 6, sharing) == pytest.approx(after)

@@ -1,9 +1,11 @@
 """The policy as a whole: order of the rules, growth limits, holds, bounds."""
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
+
 from kvis_operator.scaling.decide import decide
 from kvis_operator.scaling.decision import Decision, Reason
 from kvis_operator.scaling.spec import HitSharing
@@ -14,7 +16,9 @@ from observations import NOON, TICK, Loop, a_pod, a_spec, an_observation, blind,
 HOUR = 3600.0
 
 
-def once(replicas: int | None = 2, *, ready: int | None = None, spec: dict[str, Any] | None = None, **obs: Any) -> Decision:
+def once(
+    replicas: int | None = 2, *, ready: int | None = None, spec: dict[str, Any] | None = None, **obs: Any
+) -> Decision:
     observation = an_observation(replicas or 0 if ready is None else ready, **obs)
     return decide(a_spec(**(spec or {})), observation, ScalerState.initial(replicas), now=NOON)[0]
 
@@ -143,7 +147,7 @@ class TestDown:
         assert [(d.current, d.replicas) for d in loop.moves] == [(5, 4), (4, 3), (3, 2), (2, 1)]
         assert all(len(d.victims) == 1 for d in loop.moves)
         times = [NOON + i * TICK for i, d in enumerate(loop.decisions) if d.replicas < d.current]
-        assert min(b - a for a, b in zip(times, times[1:], strict=False)) >= 60
+        assert min(b - a for a, b in pairwise(times)) >= 60
 
     def test_a_fifth_at_a_time_on_a_large_fleet(self):
         loop = Loop(a_spec(), 15).run(1200, rate=55.0).run(HOUR, rate=10.0)
@@ -173,7 +177,9 @@ class TestDown:
         state = replace(settled(5, rate=3.0).state, desired=5)
         for since, allowed in ((299.0, False), (300.0, True)):
             obs = an_observation(5, rate=3.0, at=NOON + HOUR)
-            decision, _ = decide(spec, obs, replace(state, up_at=NOON + HOUR - since, down_at=None), now=NOON + HOUR)
+            decision, _ = decide(
+                spec, obs, replace(state, up_at=NOON + HOUR - since, down_at=None), now=NOON + HOUR
+            )
             assert (decision.replicas < 5) is allowed
 
     def test_not_while_an_alert_holds(self):
@@ -278,7 +284,9 @@ class TestConditions:
     def test_every_decision_carries_its_numbers(self):
         numbers = once(2, rate=4.0).numbers
         assert numbers["replica_rate"] == pytest.approx(4.907, rel=1e-3)
-        assert {"rate_60s", "need_up", "need_down", "floor_memory", "batch", "rho_up", "step_a"} <= set(numbers)
+        assert {"rate_60s", "need_up", "need_down", "floor_memory", "batch", "rho_up", "step_a"} <= set(
+            numbers
+        )
         assert all(isinstance(value, float) for value in numbers.values())
 
 

@@ -1,4 +1,5 @@
 import pytest
+
 from kvis_operator.scaling.demand import DemandRing, bucket_width
 
 M = 1800.0
@@ -75,7 +76,9 @@ def test_no_memory_is_the_current_bucket_alone():
     assert made.coverage(0.0, now=NOW + 60) == 1.0
 
 
-@pytest.mark.parametrize(("memory", "width"), [(1800.0, 60.0), (14400.0, 60.0), (90.0, 15.0), (900.0, 30.0), (0.0, 15.0)])
+@pytest.mark.parametrize(
+    ("memory", "width"), [(1800.0, 60.0), (14400.0, 60.0), (90.0, 15.0), (900.0, 30.0), (0.0, 15.0)]
+)
 def test_bucket_width(memory, width):
     assert bucket_width(memory, 15.0) == width
 

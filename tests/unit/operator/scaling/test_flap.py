@@ -1,4 +1,5 @@
 import pytest
+
 from kvis_operator.scaling.flap import FlapGuard
 
 HOUR = 3600.0

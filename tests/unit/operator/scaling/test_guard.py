@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+
 from kvis_operator.scaling.decision import Reason
 from kvis_operator.scaling.guard import Guard, Symptoms, symptoms
 from observations import NOON, TICK, a_pod, an_observation, pods

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+
 from kvis_operator.scaling.capacity import Capacity, Mix
 from kvis_operator.scaling.decision import Reason
 from kvis_operator.scaling.need import Load, Need, memory_need, need, whole
@@ -109,7 +110,9 @@ def test_an_unknown_queue_pledges_nothing():
     assert (wanted.backlog, wanted.memory) == (None, 1)
 
 
-@pytest.mark.parametrize(("replicas", "count"), [(0.0, 0), (2.0, 2), (2.0000000001, 2), (2.01, 3), (1e300, 1_000_000)])
+@pytest.mark.parametrize(
+    ("replicas", "count"), [(0.0, 0), (2.0, 2), (2.0000000001, 2), (2.01, 3), (1e300, 1_000_000)]
+)
 def test_whole_replicas(replicas, count):
     assert whole(replicas) == count
 

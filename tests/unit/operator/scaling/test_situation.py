@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+
 from kvis_operator.scaling.situation import sanitized, situation
 from kvis_operator.scaling.state import ScalerState
 from kvis_operator.signals.observation import Observation, PodPhase

@@ -1,6 +1,7 @@
 import math
 
 import pytest
+
 from kvis_operator.scaling.spec import StepTime
 from observations import a_spec
 
@@ -45,4 +46,11 @@ def test_an_explicit_zero_memory_is_honoured():
 
 
 def test_edges_that_work():
-    a_spec(min_replicas=1, max_replicas=1, rho_up=1.0, rho_down=1.0, max_num_seqs=1, prior=StepTime(0.0, 0.0, 1.0, 0.0))
+    a_spec(
+        min_replicas=1,
+        max_replicas=1,
+        rho_up=1.0,
+        rho_down=1.0,
+        max_num_seqs=1,
+        prior=StepTime(0.0, 0.0, 1.0, 0.0),
+    )

@@ -3,6 +3,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from kvis_operator.scaling.demand import DemandRing
 from kvis_operator.scaling.flap import FlapGuard
 from kvis_operator.scaling.guard import Guard
@@ -12,7 +13,9 @@ from observations import NOON, Loop, a_spec
 
 def a_full_state() -> ScalerState:
     state = Loop(a_spec(), 2).run(600, rate=20.0).run(3000, rate=3.0).state
-    return replace(state, guard=Guard(1.0, 2.0, 3.0, 4.0, 1, 0.05, 5.0), flap=FlapGuard(1, 6.0, (7.0,), 2, 8.0))
+    return replace(
+        state, guard=Guard(1.0, 2.0, 3.0, 4.0, 1, 0.05, 5.0), flap=FlapGuard(1, 6.0, (7.0,), 2, 8.0)
+    )
 
 
 def test_it_survives_json():
@@ -52,7 +55,10 @@ def test_an_initial_state_may_know_the_replicas():
         {"v": 1, "mix": [1.0, 2.0, 1.1]},
         {"v": 1, "mix": [1.0, None, 0.1]},
         {"v": 1, "fit": {"m": [1.0]}},
-        {"v": 1, "fit": {"m": [1.0], "t": [1.0] * 4, "n": 1.0, "r": None, "pr": None, "poor": None, "at": None}},
+        {
+            "v": 1,
+            "fit": {"m": [1.0], "t": [1.0] * 4, "n": 1.0, "r": None, "pr": None, "poor": None, "at": None},
+        },
         {"v": 1, "demand": {"w": 0, "first": 1, "values": []}},
         {"v": 1, "demand": {"w": 60, "first": None, "values": []}},
         {"v": 1, "demand": {"w": 60, "first": 1, "values": ["x"]}},
@@ -67,7 +73,12 @@ def test_what_cannot_be_read_is_unknown(raw: Any):
 
 
 def test_partial_states_are_read():
-    raw = {"v": 1, "desired": 4, "demand": {"w": 60.0, "first": 10, "values": [1.0, None]}, "guard": [None] * 7}
+    raw = {
+        "v": 1,
+        "desired": 4,
+        "demand": {"w": 60.0, "first": 10, "values": [1.0, None]},
+        "guard": [None] * 7,
+    }
     state = ScalerState.restore(raw)
     assert (state.desired, state.demand) == (4, DemandRing(60.0, 10, (1.0, None)))
     assert state.guard == Guard()
@@ -80,6 +91,19 @@ def test_following_the_replicas_decided_here_changes_nothing():
 
 
 def test_following_somebody_elses_replicas_forgets_moves_that_never_happened():
-    state = replace(ScalerState.initial(3), up_at=NOON, down_at=NOON, step_at=NOON, step_base=2, flap=FlapGuard(1, None, (), 2, 0.0))
+    state = replace(
+        ScalerState.initial(3),
+        up_at=NOON,
+        down_at=NOON,
+        step_at=NOON,
+        step_base=2,
+        flap=FlapGuard(1, None, (), 2, 0.0),
+    )
     followed = state.following(7)
-    assert (followed.desired, followed.up_at, followed.down_at, followed.step_at, followed.flap) == (7, None, None, None, FlapGuard())
+    assert (followed.desired, followed.up_at, followed.down_at, followed.step_at, followed.flap) == (
+        7,
+        None,
+        None,
+        None,
+        FlapGuard(),
+    )

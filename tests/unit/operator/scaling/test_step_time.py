@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+
 from kvis_operator.scaling.spec import StepTime
 from kvis_operator.scaling.step_time import StepFit, predict
 from kvis_operator.signals.observation import StepWindow
@@ -50,7 +51,9 @@ def test_a_zero_prior_coefficient_stays_zero():
 def test_a_changed_prior_does_not_spoil_what_was_learned():
     fit = fitted(PRIOR, 100)
     window = a_window(PRIOR, 3)
-    assert predict(fit.coefficients(times(PRIOR, 1.3)), window) == pytest.approx(window.seconds_per_step, rel=0.05)
+    assert predict(fit.coefficients(times(PRIOR, 1.3)), window) == pytest.approx(
+        window.seconds_per_step, rel=0.05
+    )
 
 
 def test_old_ticks_are_forgotten():
@@ -77,7 +80,9 @@ def test_few_steps_weigh_less_and_very_few_nothing():
 
 
 def test_windows_without_duration_are_ignored():
-    assert StepFit().updated([replace(a_window(PRIOR, 1), seconds_per_step=0.0)], PRIOR, now=NOON) == StepFit()
+    assert (
+        StepFit().updated([replace(a_window(PRIOR, 1), seconds_per_step=0.0)], PRIOR, now=NOON) == StepFit()
+    )
 
 
 def a_poor_fit(seconds: float) -> StepFit:

@@ -9,7 +9,11 @@ def test_no_victims_unless_asked_for():
 
 
 def test_pods_that_serve_nobody_go_first():
-    pods = [a_pod("ready", running=0.0), a_pod("pending", phase=PodPhase.PENDING), a_pod("failed", phase=PodPhase.FAILED)]
+    pods = [
+        a_pod("ready", running=0.0),
+        a_pod("pending", phase=PodPhase.PENDING),
+        a_pod("failed", phase=PodPhase.FAILED),
+    ]
     assert victims(pods, 3) == ("failed", "pending", "ready")
 
 
@@ -28,7 +32,11 @@ def test_equal_caches_spare_the_older_pod():
 
 
 def test_an_unknown_load_goes_last():
-    pods = [a_pod("silent", running=None, waiting=None), a_pod("busy", running=90.0), a_pod("half", running=1.0, waiting=None)]
+    pods = [
+        a_pod("silent", running=None, waiting=None),
+        a_pod("busy", running=90.0),
+        a_pod("half", running=1.0, waiting=None),
+    ]
     assert victims(pods, 3) == ("busy", "half", "silent")
 
 

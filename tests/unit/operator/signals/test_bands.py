@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from kvis_operator.signals.bands import HOURS, Band, Bands
 from observations import an_observation
 
@@ -63,6 +64,8 @@ def test_it_survives_json():
     assert Bands.restore(json.loads(json.dumps(bands.to_json()))) == bands
 
 
-@pytest.mark.parametrize("raw", [None, {}, {"hit_rate": {}}, {"hit_rate": {"counts": [[-1, 2.0]], "hours": []}}, {"hit_rate": 3}])
+@pytest.mark.parametrize(
+    "raw", [None, {}, {"hit_rate": {}}, {"hit_rate": {"counts": [[-1, 2.0]], "hours": []}}, {"hit_rate": 3}]
+)
 def test_what_cannot_be_read_is_forgotten(raw):
     assert Bands.restore(raw) == Bands()

@@ -1,4 +1,5 @@
 import pytest
+
 from kvis_operator.signals import faults
 from kvis_operator.signals.exposition import parse
 from observations import NOON
@@ -172,7 +173,10 @@ def test_computed_tokens_are_read_directly_or_worked_out():
     other = 'vllm:prompt_tokens_by_source_total{source="local_cache_hit"} 350\n'
     assert sample(PAGE + direct + other).prompt_tokens_computed == 650.0
     assert sample("vllm:prompt_tokens_total 5\n").prompt_tokens_computed is None
-    assert sample("vllm:prompt_tokens_total 5\nvllm:prompt_tokens_cached_total 6\n").prompt_tokens_computed == 0.0
+    assert (
+        sample("vllm:prompt_tokens_total 5\nvllm:prompt_tokens_cached_total 6\n").prompt_tokens_computed
+        == 0.0
+    )
 
 
 def test_steps_come_from_the_iteration_histogram_where_they_are_not_counted():

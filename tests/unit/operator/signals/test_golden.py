@@ -1,4 +1,5 @@
 import pytest
+
 from kvis_operator.signals import faults
 from kvis_operator.signals.observation import PodPhase
 from kvis_operator.signals.series import Fleet
@@ -34,7 +35,9 @@ def test_the_hit_rate_is_a_sum_over_a_sum_with_its_volume():
     fleet = recorded(Fleet(), "a", rate=9.0)
     for i in range(61):
         requests = 1000.0 + 1.0 * i * TICK
-        fleet.record("b", a_sample(NOON - 900 + i * TICK, requests, prefix_hits=0.0, prompt_tokens_cached=None))
+        fleet.record(
+            "b", a_sample(NOON - 900 + i * TICK, requests, prefix_hits=0.0, prompt_tokens_cached=None)
+        )
     obs = observed(fleet, A, B)
     assert obs.hit_rate == pytest.approx(0.3 * 9 / 10)
     assert obs.hit_queries == pytest.approx(10 * 600 * 1000)
@@ -66,7 +69,12 @@ def test_hits_beyond_queries_are_implausible():
     fleet = Fleet()
     for i in range(61):
         requests = 1000.0 + 30.0 * i
-        fleet.record("pod-0", a_sample(NOON - 900 + i * TICK, requests, prefix_hits=1100.0 * requests, prompt_tokens_cached=None))
+        fleet.record(
+            "pod-0",
+            a_sample(
+                NOON - 900 + i * TICK, requests, prefix_hits=1100.0 * requests, prompt_tokens_cached=None
+            ),
+        )
     obs = observed(fleet)
     assert obs.hit_rate is None
     assert faults.HITS_EXCEED_QUERIES in obs.faults
@@ -82,7 +90,9 @@ def test_latency_is_read_from_the_merged_histograms():
     fleet = Fleet()
     for uid, value in (("a", 0.3), ("b", 3.0)):
         for i in range(61):
-            sample = a_sample(NOON - 900 + i * TICK, 1000.0 + i, ttft=histogram(*[value] * i), tpot=histogram(*[value] * i))
+            sample = a_sample(
+                NOON - 900 + i * TICK, 1000.0 + i, ttft=histogram(*[value] * i), tpot=histogram(*[value] * i)
+            )
             fleet.record(uid, sample)
     obs = observed(fleet, A, B)
     assert obs.ttft_p95_seconds == pytest.approx(2.0 + 3.0 * 0.9)
@@ -144,7 +154,11 @@ class TestSteps:
         steps = observed(recorded(Fleet(), rate=2.0)).pods[0].steps
         assert steps is not None
         assert (steps.steps, steps.seconds_per_step) == (750.0, pytest.approx(0.02))
-        assert (steps.prefill_tokens, steps.running, steps.kv_tokens) == (pytest.approx(28.0), pytest.approx(4.0), 8000.0)
+        assert (steps.prefill_tokens, steps.running, steps.kv_tokens) == (
+            pytest.approx(28.0),
+            pytest.approx(4.0),
+            8000.0,
+        )
 
     def test_an_engine_without_busy_time_must_be_busy_throughout(self):
         steps = observed(recorded(Fleet(), engine_busy_seconds=None)).pods[0].steps
@@ -155,7 +169,9 @@ class TestSteps:
     def test_an_engine_without_step_count_uses_the_gaps_between_tokens(self):
         fleet = Fleet()
         for i in range(61):
-            sample = a_sample(NOON - 900 + i * TICK, 1000.0 + 30 * i, engine_steps=None, inter_token=histogram(*[0.05] * i))
+            sample = a_sample(
+                NOON - 900 + i * TICK, 1000.0 + 30 * i, engine_steps=None, inter_token=histogram(*[0.05] * i)
+            )
             fleet.record("pod-0", sample)
         steps = observed(fleet).pods[0].steps
         assert steps is not None
@@ -178,7 +194,9 @@ class TestSteps:
 
 
 class TestFreshness:
-    @pytest.mark.parametrize(("age", "fresh"), [(0.0, True), (31.0, True), (31.5, False), (-5.0, True), (-6.0, False)])
+    @pytest.mark.parametrize(
+        ("age", "fresh"), [(0.0, True), (31.0, True), (31.5, False), (-5.0, True), (-6.0, False)]
+    )
     def test_a_sample_is_fresh_for_two_intervals(self, age, fresh):
         obs = observed(recorded(Fleet()), now=NOON + age)
         assert obs.pods[0].fresh is fresh

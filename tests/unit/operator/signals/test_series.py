@@ -1,6 +1,8 @@
 import pytest
+
+from kvis_operator.signals.histogram import growth, merge, quantile
 from kvis_operator.signals.sample import Histogram
-from kvis_operator.signals.series import Fleet, Track, growth, merge, quantile
+from kvis_operator.signals.series import Fleet, Track
 from observations import NOON, TICK, a_sample, histogram
 
 
@@ -19,7 +21,11 @@ def test_a_window_is_the_change_of_the_counters():
     window = a_minute().window(60.0)
     assert window is not None
     assert (window.change.finished, window.change.covered_seconds) == (120.0, 60.0)
-    assert (window.change.prompt, window.change.hits, window.change.queries) == (120_000.0, 36_000.0, 120_000.0)
+    assert (window.change.prompt, window.change.hits, window.change.queries) == (
+        120_000.0,
+        36_000.0,
+        120_000.0,
+    )
 
 
 def test_a_shorter_window_ends_at_the_newest_sample():
@@ -40,7 +46,9 @@ def test_a_missed_scrape_widens_the_window_instead_of_losing_requests():
 
 
 def test_an_interval_with_a_counter_reset_adds_neither_tokens_nor_time():
-    track = a_track(a_sample(NOON, 100.0), a_sample(NOON + 15, 130.0), a_sample(NOON + 30, 5.0), a_sample(NOON + 45, 35.0))
+    track = a_track(
+        a_sample(NOON, 100.0), a_sample(NOON + 15, 130.0), a_sample(NOON + 30, 5.0), a_sample(NOON + 45, 35.0)
+    )
     window = track.window(60.0)
     assert window is not None
     assert (window.change.finished, window.change.covered_seconds) == (60.0, 30.0)
@@ -83,7 +91,9 @@ def test_arrivals_without_gauges_are_what_finished():
 
 
 def test_hits_in_intervals_with_a_preemption_are_not_clean():
-    track = a_track(a_sample(NOON, 0.0), a_sample(NOON + 15, 30.0), a_sample(NOON + 30, 60.0, preemptions=2.0))
+    track = a_track(
+        a_sample(NOON, 0.0), a_sample(NOON + 15, 30.0), a_sample(NOON + 30, 60.0, preemptions=2.0)
+    )
     window = track.window(60.0)
     assert window is not None
     assert (window.change.clean_hits, window.change.hits) == (9_000.0, 18_000.0)
@@ -166,7 +176,12 @@ def test_growth_of_a_histogram():
 
 @pytest.mark.parametrize(
     ("first", "last"),
-    [(None, histogram(0.2)), (histogram(0.2), None), (histogram(0.2, 0.3), histogram(0.2)), (histogram(0.2), histogram(0.2, bounds=(1.0,)))],
+    [
+        (None, histogram(0.2)),
+        (histogram(0.2), None),
+        (histogram(0.2, 0.3), histogram(0.2)),
+        (histogram(0.2), histogram(0.2, bounds=(1.0,))),
+    ],
 )
 def test_growth_across_a_reset_or_other_bounds_is_unknown(first, last):
     assert growth(first, last) is None

@@ -8,15 +8,28 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from kvis_operator.signals.observation import PodPhase, PodSignals
-from kvis_operator.tuning.admission import CapDecision, CapReason, CapSpec, CapState, decide_cap, memory_target
+from kvis_operator.tuning.admission import (
+    CapDecision,
+    CapReason,
+    CapSpec,
+    CapState,
+    decide_cap,
+    memory_target,
+)
 from observations import NOON, a_pod, an_observation
 
 SPEC = CapSpec(ceiling=256)
 
 
 def a_capped_pod(cap: int | None = 40, **changes: Any) -> PodSignals:
-    defaults: dict[str, Any] = {"max_num_active_seqs": cap, "running": float(cap or 0), "waiting": 8.0, "kv_usage": 0.2}
+    defaults: dict[str, Any] = {
+        "max_num_active_seqs": cap,
+        "running": float(cap or 0),
+        "waiting": 8.0,
+        "kv_usage": 0.2,
+    }
     return a_pod(**(defaults | changes))
 
 
@@ -39,7 +52,9 @@ class TestRaising:
     def test_only_when_the_cap_is_what_they_wait_for(self):
         assert cap_of(a_capped_pod(running=39.0)) == (40, CapReason.SUFFICIENT)
 
-    @pytest.mark.parametrize(("usage", "cap"), [(0.3, 100), (0.6, 100), (0.725, 90), (0.84, 80), (0.85, 80), (0.97, 80)])
+    @pytest.mark.parametrize(
+        ("usage", "cap"), [(0.3, 100), (0.6, 100), (0.725, 90), (0.84, 80), (0.85, 80), (0.97, 80)]
+    )
     def test_t10_growth_tapers_to_none_at_the_soft_limit(self, usage, cap):
         assert cap_of(a_capped_pod(80, kv_usage=usage), spec=CapSpec(256))[0] == cap
 
@@ -55,7 +70,12 @@ class TestRaising:
 
     @pytest.mark.parametrize(
         ("spec", "cap"),
-        [(CapSpec(45), 45), (CapSpec(256, maximum=44), 44), (CapSpec(256, slo_batch=43), 43), (CapSpec(256, maximum=40), 40)],
+        [
+            (CapSpec(45), 45),
+            (CapSpec(256, maximum=44), 44),
+            (CapSpec(256, slo_batch=43), 43),
+            (CapSpec(256, maximum=40), 40),
+        ],
     )
     def test_never_beyond_ceiling_maximum_or_the_batch_of_the_objective(self, spec, cap):
         assert cap_of(a_capped_pod(), spec=spec)[0] == cap
@@ -79,7 +99,10 @@ class TestStorm:
         assert cap_of(storm) == (37, CapReason.PREEMPTION_STORM)
 
     def test_a_cap_far_above_what_runs_is_cut_to_half_of_what_runs(self):
-        assert cap_of(a_capped_pod(256, running=75.0, preemptions_per_request=0.4)) == (37, CapReason.PREEMPTION_STORM)
+        assert cap_of(a_capped_pod(256, running=75.0, preemptions_per_request=0.4)) == (
+            37,
+            CapReason.PREEMPTION_STORM,
+        )
 
     def test_single_preemptions_are_no_storm(self):
         assert cap_of(a_capped_pod(preemptions_per_request=0.1))[1] is CapReason.RAISE
@@ -88,8 +111,14 @@ class TestStorm:
         assert cap_of(a_capped_pod(5, preemptions_per_request=1.0), spec=CapSpec(256, minimum=4))[0] == 4
 
     def test_t4_too_few_requests_are_no_evidence(self):
-        assert cap_of(a_capped_pod(finished=4.0, preemptions_per_request=0.4)) == (40, CapReason.HOLD_EVIDENCE)
-        assert cap_of(a_capped_pod(finished=None, preemptions_per_request=0.4)) == (40, CapReason.HOLD_EVIDENCE)
+        assert cap_of(a_capped_pod(finished=4.0, preemptions_per_request=0.4)) == (
+            40,
+            CapReason.HOLD_EVIDENCE,
+        )
+        assert cap_of(a_capped_pod(finished=None, preemptions_per_request=0.4)) == (
+            40,
+            CapReason.HOLD_EVIDENCE,
+        )
 
     def test_the_size_that_failed_becomes_a_bound(self):
         storm = a_capped_pod(75, preemptions_per_request=0.4)
@@ -128,7 +157,10 @@ class TestTrim:
 
     @pytest.mark.parametrize("calm", [{"kv_usage": 0.94}, {"waiting": 0.0}])
     def test_not_without_pressure(self, calm):
-        assert cap_of(a_capped_pod(400, **({"running": 330.0, "kv_usage": 0.96} | calm)), spec=CapSpec(512))[0] == 400
+        assert (
+            cap_of(a_capped_pod(400, **({"running": 330.0, "kv_usage": 0.96} | calm)), spec=CapSpec(512))[0]
+            == 400
+        )
 
     def test_not_without_knowing_lengths(self):
         full = a_capped_pod(400, running=330.0, kv_usage=0.96)
@@ -197,7 +229,8 @@ class TestHolds:
         assert cap_of(a_capped_pod(**change)) == (40, CapReason.HOLD_NO_DATA)
 
     @pytest.mark.parametrize(
-        ("lowered", "since", "moves"), [(False, 29.0, False), (False, 30.0, True), (True, 149.0, False), (True, 150.0, True)]
+        ("lowered", "since", "moves"),
+        [(False, 29.0, False), (False, 30.0, True), (True, 149.0, False), (True, 150.0, True)],
     )
     def test_a_move_settles_before_the_next(self, lowered, since, moves):
         reason = decided(a_capped_pod(), state=CapState(moved_at=NOON - since, lowered=lowered)).reason
@@ -208,7 +241,10 @@ class TestHolds:
 
     def test_a_cap_outside_its_bounds_is_brought_back_at_once(self):
         settling = CapState(moved_at=NOON - 1)
-        assert cap_of(a_capped_pod(40), spec=CapSpec(256, maximum=30), state=settling) == (30, CapReason.BOUNDS)
+        assert cap_of(a_capped_pod(40), spec=CapSpec(256, maximum=30), state=settling) == (
+            30,
+            CapReason.BOUNDS,
+        )
         assert cap_of(a_capped_pod(2), spec=CapSpec(256, minimum=4), state=settling) == (4, CapReason.BOUNDS)
 
     def test_an_unmoved_cap_leaves_the_state(self):
@@ -269,6 +305,8 @@ def test_the_state_survives_json():
     assert CapState().to_json() == {}
 
 
-@pytest.mark.parametrize("raw", [None, "lost", [], {"moved_at": "x"}, {"bound": True}, {"bound_at": float("nan")}])
+@pytest.mark.parametrize(
+    "raw", [None, "lost", [], {"moved_at": "x"}, {"bound": True}, {"bound_at": float("nan")}]
+)
 def test_a_lost_state_is_nothing_remembered(raw):
     assert CapState.restore(raw) == CapState()
