@@ -290,6 +290,22 @@ class TestConditions:
         assert all(isinstance(value, float) for value in numbers.values())
 
 
+def test_the_numbers_of_a_decision_are_these():
+    windows = pods(2, kv_usage=0.2, load_seconds=100.0)
+    decision = once(2, rate=4.0, pods=windows, waiting=3.0, ttft_p95_seconds=0.4, tpot_p95_seconds=0.06)
+    expected = {
+        "rate_60s": 4.0, "rate_expected": 4.0, "waiting": 3.0, "kv_usage": 0.2, "kv_tokens": 192_000.0,
+        "ttft_p95_seconds": 0.4, "tpot_p95_seconds": 0.06, "preemptions_per_request": 0.0,
+        "need_up": 1.0, "need_down": 4.0 / 3.680, "need_memory": 1.0, "backlog": 3 * 808.5 * 0.000094 / 60,
+        "floor_memory": 2.0, "batch": 93.0, "batch_max": 256.0, "replica_rate": 4.907, "itl_seconds": 0.08982,
+        "best_tpot_seconds": 0.02669, "busy_share": 4.0 / (2 * 4.907), "input_tokens": 1155.0,
+        "output_tokens": 211.0, "hit_rate": 0.3, "rho_up": 0.85, "rho_down": 0.75, "memory_seconds": 1800.0,
+        "start_seconds": 100.0, "ready": 2.0, "fresh": 2.0, "step_a": 0.026, "step_p": 0.000094, "step_d": 0.0002,
+        "step_c": 1e-7, "fit_ticks": 0.0,
+    }  # fmt: skip
+    assert decision.numbers == pytest.approx(expected, rel=1e-3)
+
+
 class TestAblations:
     def test_without_memory_it_shrinks_at_once(self):
         spec = a_spec(features=a_spec().features - {"memory"})

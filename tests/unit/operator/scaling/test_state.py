@@ -4,17 +4,25 @@ from typing import Any
 
 import pytest
 
+from kvis_operator.scaling.capacity import Mix
 from kvis_operator.scaling.demand import DemandRing
 from kvis_operator.scaling.flap import FlapGuard
 from kvis_operator.scaling.guard import Guard
 from kvis_operator.scaling.state import ScalerState
+from kvis_operator.scaling.step_time import StepFit
 from observations import NOON, Loop, a_spec
 
 
 def a_full_state() -> ScalerState:
     state = Loop(a_spec(), 2).run(600, rate=20.0).run(3000, rate=3.0).state
+    moments = tuple(float(i) for i in range(10))
     return replace(
-        state, guard=Guard(1.0, 2.0, 3.0, 4.0, 1, 0.05, 5.0), flap=FlapGuard(1, 6.0, (7.0,), 2, 8.0)
+        state,
+        fit=StepFit(moments, (1.5, 2.5, 3.5, 4.5), 5.5, 0.11, 0.22, NOON - 3, NOON - 4),
+        guard=Guard(1.0, 2.0, 3.0, 4.0, 1, 0.05, 5.0),
+        flap=FlapGuard(1, 6.0, (7.0,), 2, 8.0),
+        short_since=NOON - 5,
+        alerted_at=NOON - 6,
     )
 
 
@@ -59,6 +67,43 @@ def test_an_initial_state_may_know_the_replicas():
             "v": 1,
             "fit": {"m": [1.0], "t": [1.0] * 4, "n": 1.0, "r": None, "pr": None, "poor": None, "at": None},
         },
+        {
+            "v": 1,
+            "fit": {
+                "m": [1.0] * 10,
+                "t": [1.0] * 3,
+                "n": 1.0,
+                "r": None,
+                "pr": None,
+                "poor": None,
+                "at": None,
+            },
+        },
+        {
+            "v": 1,
+            "fit": {
+                "m": [1.0] * 10,
+                "t": [1.0] * 4,
+                "n": None,
+                "r": None,
+                "pr": None,
+                "poor": None,
+                "at": None,
+            },
+        },
+        {
+            "v": 1,
+            "fit": {
+                "m": [1.0] * 10,
+                "t": [1.0] * 4,
+                "n": 1.0,
+                "r": "x",
+                "pr": None,
+                "poor": None,
+                "at": None,
+            },
+        },
+        {"v": 1, "fit": {"m": [1.0] * 10, "t": [1.0] * 4, "n": 1.0}},
         {"v": 1, "demand": {"w": 0, "first": 1, "values": []}},
         {"v": 1, "demand": {"w": 60, "first": None, "values": []}},
         {"v": 1, "demand": {"w": 60, "first": 1, "values": ["x"]}},
@@ -82,6 +127,16 @@ def test_partial_states_are_read():
     state = ScalerState.restore(raw)
     assert (state.desired, state.demand) == (4, DemandRing(60.0, 10, (1.0, None)))
     assert state.guard == Guard()
+
+
+def test_the_layout_written_by_this_version_is_read_field_by_field():
+    fit = {"m": [0.5] * 10, "t": [1.0, 2.0, 3.0, 4.0], "n": 7.0, "r": 0.1, "pr": 0.2, "poor": 8.0, "at": 9.0}
+    raw = {"v": 1, "fit": fit, "mix": [1.0, 1.0, 1.0], "flap": [-1, 2.0, [3.0], 4, 5.0], "desired": 0}
+    state = ScalerState.restore(raw)
+    assert state.fit == StepFit((0.5,) * 10, (1.0, 2.0, 3.0, 4.0), 7.0, 0.1, 0.2, 8.0, 9.0)
+    assert state.flap == FlapGuard(-1, 2.0, (3.0,), 4, 5.0)
+    assert (state.mix, state.desired) == (Mix(1.0, 1.0, 1.0), 0)
+    assert state.to_json() == raw
 
 
 def test_following_the_replicas_decided_here_changes_nothing():

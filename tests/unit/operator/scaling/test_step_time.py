@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from kvis_operator.scaling.spec import StepTime
-from kvis_operator.scaling.step_time import StepFit, predict
+from kvis_operator.scaling.step_time import CLAMP, FORGETTING, RIDGE, StepFit, predict
 from kvis_operator.signals.observation import StepWindow
 from observations import NOON, PRIOR, TICK
 
@@ -132,3 +132,49 @@ def test_the_residual_is_smoothed():
     assert fit.prior_residual == pytest.approx(0.45)
     assert fit.poor_since == NOON
     assert fit.at == NOON
+
+
+def cost(step: StepTime, windows: list[StepWindow], prior: StepTime) -> float:
+    """What the fit minimises, straight from its definition: forgotten relative errors plus the pull to the prior."""
+    last = len(windows) - 1
+    errors = sum(
+        FORGETTING ** (last - i) * ((predict(step, w) - w.seconds_per_step) / w.seconds_per_step) ** 2
+        for i, w in enumerate(windows)
+    )
+    return errors + RIDGE * sum((x / p - 1) ** 2 for x, p in zip(step.terms, prior.terms, strict=True))
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [
+        StepTime(0.03, 0.00012, 0.00015, 1.2e-7),  # all within the clamp
+        StepTime(0.026, 0.00001, 0.0002, 1e-7),  # p below it
+        StepTime(0.2, 0.000094, 0.0002, 1e-7),  # a above it
+        StepTime(0.002, 0.0006, 0.0009, 1e-7),  # several beyond it
+        StepTime(0.026, 0.000094, 0.00001, 9e-7),
+    ],
+)
+def test_no_step_law_nearby_within_the_clamp_explains_the_steps_better(truth):
+    windows = [a_window(truth, i) for i in range(35)]
+    fit = StepFit()
+    for window in windows:
+        fit = fit.updated([window], PRIOR, now=NOON)
+    best = fit.coefficients(PRIOR)
+    for i, (term, prior) in enumerate(zip(best.terms, PRIOR.terms, strict=True)):
+        for nudge in (-0.01, 0.01):
+            factor = min(CLAMP[1], max(CLAMP[0], term / prior + nudge))
+            terms = [*best.terms[:i], factor * prior, *best.terms[i + 1 :]]
+            assert cost(StepTime(*terms), windows, PRIOR) >= cost(best, windows, PRIOR) - 1e-9
+        assert CLAMP[0] - 1e-9 <= term / prior <= CLAMP[1] + 1e-9
+
+
+def test_two_pods_of_one_tick_count_half_each():
+    slow, fast = a_window(times(PRIOR, 1.5), 1), a_window(times(PRIOR, 0.8), 2)
+    both = StepFit().updated([slow, fast], PRIOR, now=NOON)
+    alone = [StepFit().updated([w], PRIOR, now=NOON) for w in (slow, fast)]
+    assert both.moments == pytest.approx(
+        [(a + b) / 2 for a, b in zip(alone[0].moments, alone[1].moments, strict=True)]
+    )
+    assert both.targets == pytest.approx(
+        [(a + b) / 2 for a, b in zip(alone[0].targets, alone[1].targets, strict=True)]
+    )
