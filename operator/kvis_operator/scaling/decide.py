@@ -76,6 +76,8 @@ def _grows(facts: Situation, known: Knowledge, state: ScalerState) -> bool:
     since = _short_since(facts, known, state)
     if since is None:
         return False
+    if known.unproven and known.need.reason not in (Reason.MEMORY, Reason.BACKLOG):
+        return False
     lasting = facts.now - since >= (SHORT_TICKS - 1) * facts.spec.tick_seconds
     return lasting or known.need.reason is not Reason.CAPACITY or _presses(facts, known)
 

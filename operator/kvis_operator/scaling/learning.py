@@ -15,7 +15,7 @@ from kvis_operator.scaling.situation import Situation
 from kvis_operator.scaling.spec import ScalingSpec, StepTime
 from kvis_operator.scaling.state import ScalerState
 from kvis_operator.scaling.step_time import StepFit
-from kvis_operator.signals.observation import Observation
+from kvis_operator.signals.observation import Observation, PodPhase
 
 # Half of both costs 5-14 % less on recorded days and step-downs in simulation, but answers 20 % noise about a
 # constant load and meets the second of two bursts unprepared.
@@ -24,6 +24,8 @@ MEMORY_STARTS: Final = 10.0
 DISTRUST_MARGIN: Final = 0.05  # off rho while the fit explains the steps badly
 LOWEST_RHO: Final = 0.60
 DRIFT: Final = math.log(1.2)  # means closer than this differ by chance
+PROVEN_TICKS: Final = 4.0  # of step windows, after which the fit has left a wrong prior behind
+PROVING_SECONDS: Final = 240.0  # the longest that model growth waits for them
 SHIFT: Final = math.log(1.5)  # means this far apart are a shift of the mix: the long one is history
 
 
@@ -38,6 +40,7 @@ class Knowledge:
     need: Need
     symptoms: Symptoms
     busy_share: float | None
+    unproven: bool  # the step law is still the prior's, and measurements are on their way
     rho_up: float
     rho_down: float
     memory_seconds: float  # without the flap guard
@@ -67,11 +70,26 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
     alerted_at = state.alerted_at if spec.alert_floor is None else now
     learned = replace(state, fit=fit, mix=mix, flap=state.flap.eased(now=now), alerted_at=alerted_at)
     if new and not facts.blind:
-        learned = replace(learned, guard=state.guard.seen(seen, now=now), observed_at=obs.at)
-    if wanted.down is not None and not facts.blind:
+        since = now if state.learning_since is None else state.learning_since
+        learned = replace(
+            learned, guard=state.guard.seen(seen, now=now), observed_at=obs.at, learning_since=since
+        )
+    unproven = _is_unproven(facts, learned)
+    if wanted.down is not None and not facts.blind and not unproven:
         width = bucket_width(memory, spec.tick_seconds)
         learned = replace(learned, demand=state.demand.recorded(wanted.down, now=now, width=width))
-    return Knowledge(replica, step, mix, best, wanted, seen, busy, rho_up, rho_down, memory), learned
+    return Knowledge(
+        replica, step, mix, best, wanted, seen, busy, unproven, rho_up, rho_down, memory
+    ), learned
+
+
+def _is_unproven(facts: Situation, state: ScalerState) -> bool:
+    """Whether a wrong prior could still decide: what it asks for would be paid for a whole demand memory."""
+    if "fit" not in facts.spec.features or state.fit.ticks >= PROVEN_TICKS or state.learning_since is None:
+        return False
+    ready = [pod for pod in facts.obs.pods if pod.phase is PodPhase.READY and pod.fresh]
+    coming = any(pod.steps is not None or not pod.warm for pod in ready)
+    return coming and facts.now - state.learning_since < PROVING_SECONDS
 
 
 def memory_seconds(spec: ScalingSpec, start_seconds: float) -> float:

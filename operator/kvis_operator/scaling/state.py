@@ -29,6 +29,7 @@ class ScalerState:
     flap: FlapGuard = field(default_factory=FlapGuard)
     up_at: float | None = None
     down_at: float | None = None
+    learning_since: float | None = None  # first observation ever learned from
     short_since: float | None = None  # since when the model has asked for more than there is
     alerted_at: float | None = None  # last time an alert held the floor
     step_at: float | None = None  # start of the tick that the growth limit counts from
@@ -102,6 +103,7 @@ class ScalerState:
                 flap=_flap(raw.get("flap")),
                 up_at=_number(raw.get("up_at")),
                 down_at=_number(raw.get("down_at")),
+                learning_since=_number(raw.get("learning_since")),
                 short_since=_number(raw.get("short_since")),
                 alerted_at=_number(raw.get("alerted_at")),
                 step_at=_number(raw.get("step_at")),
@@ -116,6 +118,7 @@ _PLAIN: Final = (
     "observed_at",
     "up_at",
     "down_at",
+    "learning_since",
     "short_since",
     "alerted_at",
     "step_at",

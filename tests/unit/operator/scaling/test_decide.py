@@ -10,7 +10,7 @@ from kvis_operator.scaling.decide import decide
 from kvis_operator.scaling.decision import Decision, Reason
 from kvis_operator.scaling.spec import HitSharing
 from kvis_operator.scaling.state import ScalerState
-from kvis_operator.signals.observation import PodPhase
+from kvis_operator.signals.observation import PodPhase, StepWindow
 from observations import NOON, TICK, Loop, a_pod, a_spec, an_observation, blind, pods
 
 HOUR = 3600.0
@@ -92,6 +92,32 @@ class TestUp:
 
     def test_a_smaller_ceiling_in_the_pod_wins(self):
         assert once(2, rate=8.0, max_num_seqs=30).replicas > once(2, rate=8.0).replicas
+
+
+class TestUnprovenPrior:
+    def test_growth_by_an_unmeasured_prior_waits_for_measurements_on_their_way(self):
+        loop = Loop(a_spec(), 2)
+        loop.run(240, rate=20.0, pods=pods(2, warm=False))
+        assert loop.replicas == 2
+        assert loop.state.demand.values == ()
+        assert loop.tick(rate=20.0, pods=pods(2, warm=False)).replicas == 5
+
+    def test_memory_and_queue_do_not_wait(self):
+        assert once(2, rate=1.0, kv=0.99, pods=pods(2, warm=False)).replicas == 3
+        assert once(5, rate=20.0, waiting=1000.0, pods=pods(5, warm=False)).replicas == 6
+
+    def test_a_few_ticks_of_steps_prove_it(self):
+        window = StepWindow(200.0, 0.056, 40.0, 93.0, 117_000.0)
+        loop = Loop(a_spec(), 2)
+        replicas = [loop.tick(rate=20.0, pods=pods(2, steps=window)).replicas for _ in range(6)]
+        assert replicas == [2, 2, 2, 2, 5, 5]
+
+    def test_without_any_measurement_to_come_the_prior_counts_at_once(self):
+        assert once(2, rate=20.0).replicas == 5
+
+    def test_without_the_fit_there_is_nothing_to_wait_for(self):
+        spec = {"features": a_spec().features - {"fit"}}
+        assert once(2, rate=20.0, pods=pods(2, warm=False), spec=spec).replicas == 5
 
 
 class TestGuard:
