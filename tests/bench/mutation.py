@@ -32,12 +32,22 @@ also_copy=
     unit
     observations.py
     pytest.ini
+    conftest.py
     setup.cfg
 """
 PYTEST = """\
 [pytest]
 addopts = --import-mode=importlib -p no:cacheprovider
 pythonpath = .
+"""
+CONFTEST = """\
+import pytest
+from kvis_operator.scaling import step_time
+
+
+@pytest.fixture(autouse=True)
+def no_answers_from_before_the_mutation() -> None:
+    step_time._solved.cache_clear()
 """
 CAUGHT = ("killed", "timeout", "suspicious", "segfault")
 
@@ -53,6 +63,7 @@ def lay_out(folder: Path) -> None:
     shutil.copy(ROOT / "tests" / "observations.py", folder)
     (folder / "setup.cfg").write_text(CONFIG, encoding="utf-8")
     (folder / "pytest.ini").write_text(PYTEST, encoding="utf-8")
+    (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
 
 
 def verdicts(folder: Path) -> list[tuple[str, str]]:
