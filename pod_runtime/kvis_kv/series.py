@@ -40,7 +40,11 @@ DRAINING: Final = "kvis_runtime_draining"  # 0|1
 
 ALIASES: Final[dict[str, tuple[str, ...]]] = {
     KV_CACHE_USAGE: ("vllm:gpu_cache_usage_perc",),
-    PREFIX_QUERIES: ("vllm:prefix_cache_queries", "vllm:gpu_prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries"),
+    PREFIX_QUERIES: (
+        "vllm:prefix_cache_queries",
+        "vllm:gpu_prefix_cache_queries_total",
+        "vllm:gpu_prefix_cache_queries",
+    ),
     PREFIX_HITS: ("vllm:prefix_cache_hits", "vllm:gpu_prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits"),
     INTER_TOKEN_SECONDS: ("vllm:time_per_output_token_seconds",),
 }
