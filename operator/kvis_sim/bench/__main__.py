@@ -8,6 +8,7 @@ a row. `--readme` only copies the table of the last JSON between the README's ma
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -47,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         deadline=time.monotonic() + 60.0 * minutes,
         progress=_Progress(),
     )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: scheduler.stop())
     answers = scheduler.ask(plan.questions(size, recipes))
     print(
         f"\n{answers.simulated} runs simulated, {len(answers.unanswered)} questions left open",

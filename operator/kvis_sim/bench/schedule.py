@@ -7,6 +7,7 @@ questions need runs once; a row that the store has costs nothing.
 
 import heapq
 import itertools
+import signal
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -36,6 +37,11 @@ class Answers(Generic[T]):
     values: dict[str, T] = field(default_factory=dict)
     unanswered: list[str] = field(default_factory=list)
     simulated: int = 0
+
+
+def _leave_signals_to_the_parent() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 class Scheduler(Generic[T]):
@@ -68,7 +74,7 @@ class Scheduler(Generic[T]):
         """`deadline` is on the monotonic clock; what runs when it passes is finished, nothing new is
         started.
         """
-        with ProcessPoolExecutor(self._workers) as pool:
+        with ProcessPoolExecutor(self._workers, initializer=_leave_signals_to_the_parent) as pool:
             running: dict[Future[Row], Job] = {}
             for rank, (name, question) in enumerate(questions.items()):
                 self._advance(_Open(name, rank, question), None)
@@ -101,6 +107,10 @@ class Scheduler(Generic[T]):
                 self._started.add(job)
                 return job
         return None
+
+    def stop(self) -> None:
+        """Starts nothing new from now on; `ask` returns once what runs has ended."""
+        self._deadline = float("-inf")
 
     def _is_late(self) -> bool:
         return self._deadline is not None and time.monotonic() > self._deadline
