@@ -22,7 +22,7 @@ from demo.traffic import Phase, read_prompts
 from demo.watch import Watch
 
 SUMMARY = pathlib.Path("build") / "demo.json"
-PHASES = (Phase("warm", rate=0.3, seconds=20), Phase("pressure", rate=1.6, seconds=75))
+PHASES = (Phase("warm", rate=0.2, seconds=20), Phase("pressure", rate=0.8, seconds=60))
 QUIET_SECONDS = 240.0  # how long scale-in may take
 SEED = 7
 

@@ -58,7 +58,7 @@ def a_service(name: str, **spec: Any) -> dict[str, Any]:
     parts: dict[str, Any] = {
         "model": {"uri": "bundled://smollm2-135m", "maxLength": 2048},
         "profile": "cpu-small",
-        "kvCache": {"memory": "96Mi", "blockSize": 32},
+        "kvCache": {"memory": "192Mi", "blockSize": 32},
         "batching": {"maxNumSeqs": 8, "maxNumBatchedTokens": 512},
         "scaling": {"minReplicas": 1, "maxReplicas": 2, "downMemory": "30s"},
     }

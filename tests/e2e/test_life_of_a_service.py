@@ -16,8 +16,8 @@ from e2e.field import Field, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
-SMALL = Phase("steady", rate=0.4, seconds=40)
-PRESSURE = Phase("pressure", rate=1.6, seconds=60)
+SMALL = Phase("steady", rate=0.2, seconds=60)
+PRESSURE = Phase("pressure", rate=0.8, seconds=60)
 
 
 def the_load(url: str) -> Load:
@@ -68,7 +68,7 @@ async def test_pressure_scales_out_and_quiet_scales_in_without_a_lost_request(fi
     watching.cancel()
 
     assert load.tally.lost == 0, load.tally.faults
-    assert load.tally.ok == load.tally.sent > 60
+    assert load.tally.ok == load.tally.sent > 30
     assert [count for _, count in replica_history(watch.looks)] == [1, 2, 1]
     assert cap_changes(watch.looks) >= 1
 
@@ -81,7 +81,7 @@ async def test_an_edited_field_rolls_the_pods_without_a_lost_request(field: Fiel
     playing = asyncio.create_task(load.play(SMALL, itertools.cycle(read_prompts()), seed=4))
     await asyncio.sleep(5)
 
-    field.apply("chat", kvCache={"memory": "128Mi", "blockSize": 16})
+    field.apply("chat", kvCache={"memory": "256Mi", "blockSize": 16})
 
     async def only_new_pods_serve() -> bool:
         pods = await field.pods("chat")
