@@ -74,7 +74,7 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
         learned = replace(
             learned, guard=state.guard.seen(seen, now=now), observed_at=obs.at, learning_since=since
         )
-    unproven = _is_unproven(facts, learned)
+    unproven = _is_unproven(facts, learned, memory)
     if wanted.down is not None and not facts.blind and not unproven:
         width = bucket_width(memory, spec.tick_seconds)
         learned = replace(learned, demand=state.demand.recorded(wanted.down, now=now, width=width))
@@ -83,13 +83,16 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
     ), learned
 
 
-def _is_unproven(facts: Situation, state: ScalerState) -> bool:
-    """Whether a wrong prior could still decide: what it asks for would be paid for a whole demand memory."""
+def _is_unproven(facts: Situation, state: ScalerState, memory: float) -> bool:
+    """Whether a wrong prior could still decide: what it asks for would be paid for a whole demand memory.
+
+    Waiting longer than that memory would cost more than it saves.
+    """
     if "fit" not in facts.spec.features or state.fit.ticks >= PROVEN_TICKS or state.learning_since is None:
         return False
     ready = [pod for pod in facts.obs.pods if pod.phase is PodPhase.READY and pod.fresh]
     coming = any(pod.steps is not None or not pod.warm for pod in ready)
-    return coming and facts.now - state.learning_since < PROVING_SECONDS
+    return coming and facts.now - state.learning_since < min(PROVING_SECONDS, memory)
 
 
 def memory_seconds(spec: ScalingSpec, start_seconds: float) -> float:

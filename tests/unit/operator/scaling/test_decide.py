@@ -102,6 +102,12 @@ class TestUnprovenPrior:
         assert loop.state.demand.values == ()
         assert loop.tick(rate=20.0, pods=pods(2, warm=False)).replicas == 5
 
+    def test_no_longer_than_the_demand_memory_that_a_wrong_prior_would_be_paid_for(self):
+        loop = Loop(a_spec(down_memory_seconds=60.0), 2)
+        loop.run(60, rate=20.0, pods=pods(2, warm=False))
+        assert loop.replicas == 2
+        assert loop.tick(rate=20.0, pods=pods(2, warm=False)).replicas == 5
+
     def test_memory_and_queue_do_not_wait(self):
         assert once(2, rate=1.0, kv=0.99, pods=pods(2, warm=False)).replicas == 3
         assert once(5, rate=20.0, waiting=1000.0, pods=pods(5, warm=False)).replicas == 6
