@@ -6,13 +6,14 @@ through the pod proxy (waiting, live cap). Looks are kept; the summary's histori
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kubernetes.aio import client
 
 from kvis_operator.signals.exposition import parse
+from kvis_operator.signals.sample import PodSample
 
 GROUP, VERSION, PLURAL = "kvis.dev", "v1alpha1", "kvinferenceservices"
 LOOK_EVERY_SECONDS = 2.0
@@ -62,14 +63,14 @@ class Watch:
             at=time.monotonic() - self.began,
             replicas=resource["spec"].get("replicas"),
             ready=status.get("readyReplicas", 0) or 0,
-            hit_rate=_number(cache.get("hitRate")),
+            hit_rate=_hit_rate(samples.values()),
             kv_usage=_number(cache.get("kvUsage")),
             waiting=_sum([sample.waiting for sample in samples.values()]),
             caps={pod: each.max_num_active_seqs for pod, each in samples.items() if each.max_num_active_seqs},
             decision=_last_decision(status),
         )
 
-    async def _samples(self) -> dict[str, Any]:
+    async def _samples(self) -> dict[str, PodSample]:
         core = client.CoreV1Api(self.api)
         pods = await core.list_namespaced_pod(self.namespace, label_selector=f"kvis.dev/service={self.name}")
         running = [pod.metadata.name for pod in pods.items if pod.status.phase == "Running"]
@@ -83,6 +84,14 @@ class Watch:
         except client.ApiException:
             return None  # not serving yet, or going away
         return str(page)
+
+
+def _hit_rate(samples: Iterable[PodSample]) -> float | None:
+    """Since the pods began; status shows it only for pods with enough requests behind them."""
+    pairs = [(each.prefix_hits, each.prefix_queries) for each in samples]
+    known = [(hits, queries) for hits, queries in pairs if hits is not None and queries is not None]
+    asked = sum(queries for _, queries in known)
+    return sum(hits for hits, _ in known) / asked if asked else None
 
 
 def _number(value: object) -> float | None:
