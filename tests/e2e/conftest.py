@@ -9,7 +9,7 @@ import lab
 from demo import steps
 from e2e.field import Field
 
-TICK_SECONDS = 3
+TICK_SECONDS = 4
 
 
 @pytest.fixture(scope="session")
