@@ -43,7 +43,7 @@ class Watch:
         while True:
             try:
                 async with asyncio.timeout(10):
-                    self.looks.append(await self._look())
+                    self.looks.append(await self.look())
             except (client.ApiException, OSError, TimeoutError):
                 pass  # a look that failed is a gap in the table, the next one follows
             await asyncio.sleep(LOOK_EVERY_SECONDS)

@@ -66,6 +66,7 @@ async def test_pressure_scales_out_and_quiet_scales_in_without_a_lost_request(fi
     await load.finish()
     await eventually("back to one replica", one_is_left, seconds=200)
     watching.cancel()
+    watch.looks.append(await watch.look())
 
     assert load.tally.lost == 0, load.tally.faults
     assert load.tally.ok == load.tally.sent > 30
