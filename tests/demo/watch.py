@@ -54,7 +54,7 @@ class Watch:
         )
         return dict(found)
 
-    async def _look(self) -> Look:
+    async def look(self) -> Look:
         resource = await self.resource()
         status = resource.get("status", {})
         samples = await self._samples()
