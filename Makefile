@@ -15,7 +15,7 @@ LAYERS := $(VENV)/bin/lint-imports
 # torch alone is 4.7 GB: one environment for everything, remade only when the dependencies change.
 STAMP := $(VENV)/.kvis-installed
 
-.PHONY: help prepare demo demo-down lab lab-down test check generate verify bench bench-scaling model install \
+.PHONY: help prepare demo demo-down lab lab-down test check generate verify bench bench-idle bench-scaling model install \
         test-unit test-model test-cluster test-e2e
 
 help: ## This list
@@ -100,6 +100,9 @@ test: prepare $(STAMP) ## Everything that CI runs; a skipped test is named and, 
 bench: model ## Ours beside transformers in one run (build/bench/walking.json), and a quick scaling benchmark
 	@$(PY) tests/bench/walking.py --quick
 	@$(PY) -m kvis_sim.bench --quick
+
+bench-idle: lab ## API writes of an operator with 20 idle services in ten minutes
+	@$(PY) tests/bench/idle.py --seconds 600 --services 20
 
 bench-scaling: $(STAMP) ## The whole scaling benchmark (up to 3 h on 2 cores)
 	@$(PY) -m kvis_sim.bench

@@ -1,6 +1,6 @@
 """Copies the walking product's figures from build/bench/walking.json into the README, between its markers.
 
-`python tests/bench/readme.py` after `make bench` and `make demo`. A figure that was not measured is shown as such.
+`python tests/bench/readme.py` after `make bench`, `make bench-idle` and `make demo`. A figure that was not measured is shown as such.
 """
 
 import json
@@ -23,7 +23,10 @@ MEANING = {
 
 def table(report: dict[str, Any]) -> str:
     figures = report["figures"]
-    lines = [f"{report['machine']}, {report['date']}, `{report['command']}` and `make demo`:", ""]
+    lines = [
+        f"{report['machine']}, {report['date'][:10]}, `make bench`, `make bench-idle` and `make demo`:",
+        "",
+    ]
     lines += ["| figure | value | meaning |", "| --- | --- | --- |"]
     lines += [f"| `{name}` | {_value(figures.get(name))} | {meaning} |" for name, meaning in MEANING.items()]
     return "\n".join(lines)
