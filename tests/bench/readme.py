@@ -1,6 +1,7 @@
 """Copies the walking product's figures from build/bench/walking.json into the README, between its markers.
 
-`python tests/bench/readme.py` after `make bench`, `make bench-idle` and `make demo`. A figure that was not measured is shown as such.
+`python tests/bench/readme.py` after `make bench`, `make bench-idle` and `make demo`. A figure that was not
+measured is shown as such.
 """
 
 import json
