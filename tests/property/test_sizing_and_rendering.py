@@ -71,7 +71,7 @@ def test_a_plan_never_exceeds_the_pod(spec: dict[str, Any]) -> None:
         or not plan.is_shape_known
     )
     assert plan.pod_memory_request_bytes <= plan.pod_memory_limit_bytes
-    assert 1 <= plan.initial_cap <= plan.max_num_seqs <= plan.max_num_batched_tokens
+    assert 1 <= plan.max_num_seqs <= plan.max_num_batched_tokens
     if plan.is_shape_known:
         assert plan.kv_capacity_tokens is not None
         assert plan.max_model_len is not None

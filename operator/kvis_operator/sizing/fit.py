@@ -56,7 +56,6 @@ def _plan(ask: Ask) -> Plan:
         block_size=ask.block_size,
         prefix_caching=ask.spec.kv_cache.prefix_caching,
         max_num_seqs=ask.max_num_seqs,
-        initial_cap=_initial_cap(ask, capacity),
         max_num_batched_tokens=ask.max_num_batched_tokens,
         pod_memory_request_bytes=_pod_request_bytes(ask, weights),
         pod_memory_limit_bytes=ask.profile.memory_bytes,
@@ -64,18 +63,6 @@ def _plan(ask: Ask) -> Plan:
         max_model_len=length,
         weights_bytes=weights,
     )
-
-
-def _initial_cap(ask: Ask, capacity_tokens: int | None) -> int:
-    """As many hinted requests as the KV cache holds without preempting; without hints the highest allowed."""
-    bounds = ask.spec.tuning.max_num_seqs
-    highest = min(bounds.max or ask.max_num_seqs, ask.max_num_seqs)
-    lowest = min(bounds.min or 1, highest)
-    if capacity_tokens is None or ask.expected_tokens is None:
-        return highest
-    # A sequence leaves half of its last block empty on average.
-    fitting = int(capacity_tokens // (ask.expected_tokens + ask.block_size / 2))
-    return max(lowest, min(highest, fitting))
 
 
 def _pod_request_bytes(ask: Ask, weights_bytes: int | None) -> int:

@@ -26,7 +26,6 @@ class Plan:
     block_size: int
     prefix_caching: bool
     max_num_seqs: int  # ceiling of the live cap
-    initial_cap: int  # live cap until traffic has been seen
     max_num_batched_tokens: int
     pod_memory_request_bytes: int
     pod_memory_limit_bytes: int

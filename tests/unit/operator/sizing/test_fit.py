@@ -55,24 +55,6 @@ def test_a_high_ceiling_raises_the_profiles_step() -> None:
     assert a_plan(a_service(batching={"maxNumSeqs": 600})).max_num_batched_tokens == 600
 
 
-def test_the_first_cap_is_what_fits_without_preemption() -> None:
-    service = a_service(
-        kvCache={"memory": "96Mi", "blockSize": 32}, workload={"inputTokens": 500, "outputTokens": 28}
-    )
-    assert a_plan(service).initial_cap == 2176 // (528 + 16)
-
-
-def test_the_first_cap_keeps_the_bounds_of_tuning() -> None:
-    service = a_service(
-        workload={"inputTokens": 4000, "outputTokens": 1000}, tuning={"maxNumSeqs": {"min": 4, "max": 6}}
-    )
-    assert a_plan(service).initial_cap == 4
-
-
-def test_the_first_cap_is_the_highest_without_hints() -> None:
-    assert a_plan(a_service(tuning={"maxNumSeqs": {"max": 6}})).initial_cap == 6
-
-
 def test_a_pod_asks_the_scheduler_for_what_it_needs() -> None:
     plan = a_plan(a_service(kvCache={"memory": "64Mi"}))
     assert plan.weights_bytes == SMOL.parameters * 4
