@@ -186,7 +186,7 @@ def noise_recipes() -> tuple[Recipe, ...]:
             duration=DAY,
             initial=initial,
         )
-        for rate, initial in ((2.6, 4), (4.0, 5))
+        for rate, initial in ((2.6, 4), (4.0, 6))
     )
 
 
