@@ -1,8 +1,8 @@
 """Reads a model folder: config.json, safetensors and the ids that end a sequence.
 
 Refuses what the forward pass does not compute, with the name of the field in config.json, rather than
-producing wrong tokens. Weights are laid out for the forward pass here, once: fused projections, rotary
-pairs adjacent.
+producing wrong tokens. Weights are laid out for the forward pass here, once, layer by layer: fused
+projections, rotary pairs adjacent, matrices packed.
 """
 
 import json
@@ -16,6 +16,7 @@ from safetensors import safe_open
 
 from kvis_kv.models import ModelConfigError, ModelShape, shape_from_config
 from kvis_runtime.engine.config import ConfigError
+from kvis_runtime.model.matrix import Matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +31,14 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """One decoder layer. Matrices are [out, in]; `qkv` stacks q, k, v and `gate_up` stacks gate, up."""
+    """One decoder layer. `qkv` stacks q, k, v and `gate_up` stacks gate, up."""
 
     input_norm: torch.Tensor
-    qkv: torch.Tensor
-    o: torch.Tensor
+    qkv: Matrix
+    o: Matrix
     post_norm: torch.Tensor
-    gate_up: torch.Tensor
-    down: torch.Tensor
+    gate_up: Matrix
+    down: Matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Weights:
     embedding: torch.Tensor
     layers: tuple[LayerWeights, ...]
     norm: torch.Tensor
-    head: torch.Tensor
+    head: Matrix
 
 
 def read_facts(folder: Path) -> ModelFacts:
@@ -83,11 +84,11 @@ def read_weights(folder: Path, shape: ModelShape, dtype: torch.dtype) -> Weights
         layers.append(
             LayerWeights(
                 input_norm=source.take(f"{at}input_layernorm.weight", hidden),
-                qkv=torch.cat([_pair_rotary(q, shape.head_dim), _pair_rotary(k, shape.head_dim), v]),
-                o=source.take(f"{at}self_attn.o_proj.weight", hidden, queries),
+                qkv=Matrix(torch.cat([_pair_rotary(q, shape.head_dim), _pair_rotary(k, shape.head_dim), v])),
+                o=Matrix(source.take(f"{at}self_attn.o_proj.weight", hidden, queries)),
                 post_norm=source.take(f"{at}post_attention_layernorm.weight", hidden),
-                gate_up=torch.cat([gate, up]),
-                down=source.take(f"{at}mlp.down_proj.weight", hidden, shape.intermediate),
+                gate_up=Matrix(torch.cat([gate, up])),
+                down=Matrix(source.take(f"{at}mlp.down_proj.weight", hidden, shape.intermediate)),
             )
         )
     head = (
@@ -95,7 +96,7 @@ def read_weights(folder: Path, shape: ModelShape, dtype: torch.dtype) -> Weights
         if shape.tied_embeddings
         else source.take("lm_head.weight", shape.vocabulary, hidden)
     )
-    return Weights(embedding, tuple(layers), source.take("model.norm.weight", hidden), head)
+    return Weights(embedding, tuple(layers), source.take("model.norm.weight", hidden), Matrix(head))
 
 
 def _pair_rotary(weight: torch.Tensor, head_dim: int) -> torch.Tensor:
