@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shlex
 import sys
 from collections.abc import Sequence
 
 import lab
 
+from . import wheels
 from .progress import LabError
 
 
@@ -34,6 +36,9 @@ def _parser() -> argparse.ArgumentParser:
     up.set_defaults(run=_up)
     prepare = commands.add_parser("prepare", help="compile and build images ahead; needs only a bare Python")
     prepare.set_defaults(run=_prepare)
+    commands.add_parser("uv-settings", help="print pip's indexes as uv's variables").set_defaults(
+        run=_uv_settings
+    )
     commands.add_parser("down", help="take it away, with all that it left").set_defaults(run=_down)
     commands.add_parser("status", help="what is up, with pids and logs").set_defaults(run=_status)
     commands.add_parser("images", help="build the images and give them to the cluster").set_defaults(
@@ -59,6 +64,11 @@ def _up(options: argparse.Namespace) -> int:
 
 def _prepare(_: argparse.Namespace) -> int:
     lab.prepare()
+    return 0
+
+
+def _uv_settings(_: argparse.Namespace) -> int:
+    print("\n".join(f"export {name}={shlex.quote(value)}" for name, value in wheels.settings().items()))
     return 0
 
 

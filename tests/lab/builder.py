@@ -1,7 +1,8 @@
 """buildah with a store of its own, so that nothing of the user's images is touched or needed.
 
 Builds run in a chroot with the host's network, and see the host's certificates and pip settings read-only,
-so that pip inside uses the same index as outside.
+so that packages come from where they come from outside. They share uv's cache with the host: torch is fetched
+and unpacked once.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from . import wheels
 from .layout import BUILD_RUN, Layout
 from .progress import StepError
 
 SHARED_READ_ONLY: Final = ("/etc/ssl/certs", "/etc/pip.conf")
+UV_CACHE: Final = "/var/cache/uv"  # where a build sees the host's
 CAUSES: Final[dict[str, str]] = {
     "no space left on device": "the disk is full; the images need 40 GB under the cache folder",
     "Could not find a version that satisfies": "pip's index lacks a package; see `pip config list`",
@@ -44,7 +47,11 @@ def build(layout: Layout, job: Job) -> None:
     for folder in SHARED_READ_ONLY:
         if Path(folder).exists():
             command += ["--volume", f"{folder}:{folder}:ro"]
-    for name, value in job.arguments.items():
+    uv_cache = wheels.cache()
+    uv_cache.mkdir(parents=True, exist_ok=True)
+    command += ["--volume", f"{uv_cache}:{UV_CACHE}"]
+    shared = {"UV_CACHE_DIR": UV_CACHE, "UV_NO_CACHE": "false", **wheels.settings()}
+    for name, value in {**shared, **job.arguments}.items():
         command += ["--build-arg", f"{name}={value}"]
     ignore = job.dockerfile.with_name(f"{job.dockerfile.name}.dockerignore")
     if ignore.exists():

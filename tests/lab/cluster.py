@@ -61,7 +61,7 @@ def up(*, with_node: bool = True, with_images: bool = True, use_current: bool = 
         built: Mapping[str, str]
         match choice.source:
             case Source.EXISTING:
-                binaries.ensure(layout, [binaries.HELM])
+                binaries.ensure(layout, binaries.clients())
                 built = _given_images() if with_images else {}
             case Source.KIND:
                 built = _up_kind(layout, with_images=with_images)
@@ -71,8 +71,8 @@ def up(*, with_node: bool = True, with_images: bool = True, use_current: bool = 
             case Source.CONTROL_PLANE:
                 _refuse_beside_another(layout)
                 _clean_unless_healthy(layout)
+                binaries.ensure(layout, binaries.needed(node=False))
                 _up_control_plane(layout)
-                binaries.ensure(layout, [binaries.HELM])
                 built = {}
         return _record(layout, choice, built)
 
@@ -146,16 +146,13 @@ def _up_lab(layout: Layout, *, with_images: bool) -> Mapping[str, str]:
     node.start_containerd(layout)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="images") as pool:
         delivered = pool.submit(images.ensure, layout) if with_images else None
+        binaries.ensure(layout, binaries.needed(node=True))
         _up_control_plane(layout)
-        binaries.ensure(layout, [binaries.NODE])
         node.ensure(layout)
-        binaries.ensure(layout, [binaries.HELM])
         return delivered.result() if delivered else {}
 
 
 def _up_control_plane(layout: Layout) -> None:
-    builds = [build for build in binaries.needed(node=False) if build is not binaries.HELM]
-    binaries.ensure(layout, builds)
     if not _is_healthy(layout):
         busy = preflight.busy_ports(preflight.PORTS)
         if busy:
@@ -174,7 +171,7 @@ def _is_healthy(layout: Layout) -> bool:
 
 
 def _up_kind(layout: Layout, *, with_images: bool) -> Mapping[str, str]:
-    binaries.ensure(layout, [binaries.HELM, *([] if binaries.has_kubectl() else [binaries.KUBECTL])])
+    binaries.ensure(layout, binaries.clients())
     with step("start a kind cluster", long=True):
         kind.ensure(layout)
     return kind.load_images(layout) if with_images else {}

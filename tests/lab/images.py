@@ -18,7 +18,7 @@ from typing import Final
 from . import archive, builder, ctr
 from .builder import Job
 from .layout import REPOSITORY, Layout
-from .locks import exclusive
+from .locks import exclusive, exclusive_if_free
 from .pod_images import DOCKERFILES
 from .progress import step
 
@@ -134,8 +134,10 @@ def _deliver(layout: Layout, recipe: Recipe, reference: str) -> None:
 
 
 def were_built(layout: Layout) -> bool:
-    """Whether the cache already holds a runtime image, so that another one needs little room."""
-    return _tags_file(layout, "runtime").exists()
+    """Whether the cache holds a runtime image, so that another one needs little room, or is getting one at present:
+    then the room was found before, and part of it is taken already."""
+    with exclusive_if_free(layout.build_lock) as is_free:
+        return not is_free or (layout.builds.exists() and builder.has_image(layout, references()["runtime"]))
 
 
 def _forget_old(layout: Layout, recipe: Recipe, reference: str) -> None:

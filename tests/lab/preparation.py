@@ -20,7 +20,7 @@ def prepare() -> None:
     say(f"prepare for {choice.source.value}")
     match choice.source:
         case Source.EXISTING | Source.KIND:
-            binaries.ensure(layout, [binaries.HELM])
+            binaries.ensure(layout, binaries.clients())
         case Source.CONTROL_PLANE:
             binaries.ensure(layout, binaries.needed(node=False))
         case Source.LAB:

@@ -83,12 +83,12 @@ def look(
 ) -> Machine:
     """Gather the facts about this machine."""
     environment = os.environ if environment is None else environment
-    builds = [build for build in binaries.needed(node=True) if not binaries.is_built(layout, build)]
+    missing = [each for each in binaries.needed(node=True) if not binaries.is_built(layout, each)]
     return Machine(
         kubeconfig=existing_kubeconfig(environment, use_current=use_current),
         kind_lacks=tuple(kind_lacks()),
         node_lacks=tuple(preflight.node_lacks(layout, images_built=images.were_built(layout))),
-        control_plane_lacks=tuple(preflight.control_plane_lacks(layout, builds_needed=bool(builds))),
+        control_plane_lacks=tuple(preflight.control_plane_lacks(layout, builds_needed=bool(missing))),
     )
 
 

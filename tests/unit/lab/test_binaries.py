@@ -1,16 +1,16 @@
-"""Versions come from the committed go.mod files, and failures are explained."""
+"""Versions come from the committed go.mod, and failures are explained."""
 
 from __future__ import annotations
 
 import pytest
 
-from lab.binaries import CONTROL_PLANE, ETCD, HELM, build_cause, linker_flags, parse_version, version_of
+from lab.binaries import ALL, build_cause, build_flags, parse_version, version_of
 from lab.preflight import parse_go_version
 from lab.progress import StepError
 
 
-def test_every_build_has_a_pinned_version() -> None:
-    assert all(version_of(build).startswith("v") for build in (CONTROL_PLANE, ETCD, HELM))
+def test_every_program_has_a_pinned_version() -> None:
+    assert all(version_of(program).startswith("v") for program in ALL)
 
 
 def test_a_version_is_found_in_a_require_line_and_in_a_block() -> None:
@@ -24,9 +24,9 @@ def test_a_go_mod_without_the_module_is_an_error() -> None:
 
 
 def test_kubernetes_reports_the_version_that_it_is_linked_with() -> None:
-    flags = linker_flags(CONTROL_PLANE, "v1.34.4")
-    assert "version.gitVersion=v1.34.4" in flags
-    assert "version.gitMinor=34" in flags
+    linker = build_flags("v1.34.4")[-1]
+    assert "version.gitVersion=v1.34.4" in linker
+    assert "version.gitMinor=34" in linker
 
 
 def test_a_full_disk_is_named_as_the_cause() -> None:
