@@ -154,6 +154,8 @@ def _numbers(facts: Situation, known: Knowledge, state: ScalerState) -> dict[str
         "preemptions_per_request": obs.preemptions_per_request,
         "need_up": known.need.up,
         "need_down": known.need.down,
+        "need_keep": known.need.keep,
+        "usual_peak": known.usual_peak,
         "need_memory": known.need.memory,
         "backlog": known.need.backlog,
         "floor_memory": floor(facts, known, state),

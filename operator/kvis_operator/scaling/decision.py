@@ -29,6 +29,7 @@ class Reason(StrEnum):
     HOLD_NO_DATA = "HoldNoData"
     HOLD_PENDING = "HoldPending"
     HOLD_DEMAND_MEMORY = "HoldDemandMemory"
+    HOLD_USUAL_PEAK = "HoldUsualPeak"
     HOLD_CONSOLIDATION = "HoldConsolidation"
     HOLD_ALERT = "HoldAlert"
     HOLD_SLO_INFEASIBLE = "HoldSLOInfeasible"

@@ -10,7 +10,7 @@ from typing import Final
 
 LONGEST_SECONDS: Final = 4 * 3600.0
 WIDEST_BUCKET_SECONDS: Final = 60.0
-BUCKETS_PER_MEMORY: Final = 30
+BUCKETS_PER_MEMORY: Final = 10
 DECIMALS: Final = 3
 
 
@@ -63,5 +63,5 @@ class DemandRing:
 
 
 def bucket_width(memory: float, tick: float) -> float:
-    """Bucket width for a memory: a thirtieth of it, at least a tick, at most a minute."""
+    """Bucket width for a memory: a tenth of it, at least a tick, at most a minute."""
     return min(WIDEST_BUCKET_SECONDS, max(tick, memory / BUCKETS_PER_MEMORY))

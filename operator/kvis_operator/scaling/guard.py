@@ -17,6 +17,7 @@ CROWDED_WAITING: Final = 3.0
 CROWDED_KV: Final = 0.95
 CROWDED_TICKS: Final = 3
 SLO_SECONDS: Final = 120.0
+SETTLING_SECONDS: Final = 120.0  # the window of the latency signals
 PREEMPTIONS_PER_REQUEST: Final = 0.05
 PREEMPTION_SECONDS: Final = 120.0
 QUEUE_PER_POD: Final = 1.0
@@ -84,6 +85,11 @@ class Guard:
         if fires < 2:
             return replace(quiet, fires=fires)
         return replace(quiet, fires=0, margin=min(WIDEST_MARGIN, self.margin + MARGIN_STEP), margin_at=now)
+
+    def awaiting(self, *, now: float) -> "Guard":
+        """While help is on its way: what is measured until a while after its arrival says nothing about its effect."""
+        until = now + SETTLING_SECONDS
+        return self if (self.quiet_until or 0.0) >= until else replace(self, quiet_until=until)
 
     def agreed(self) -> "Guard":
         """After the model asked for more by itself."""

@@ -10,17 +10,16 @@ from typing import Final
 from kvis_operator.scaling.capacity import LONGEST_REQUEST, SHORTEST_REQUEST, Capacity, Mix, Replica, capacity
 from kvis_operator.scaling.demand import bucket_width
 from kvis_operator.scaling.guard import Symptoms, symptoms
-from kvis_operator.scaling.need import Load, Need, need
+from kvis_operator.scaling.need import Load, Need, need, steady_rate
 from kvis_operator.scaling.situation import Situation
 from kvis_operator.scaling.spec import ScalingSpec, StepTime
 from kvis_operator.scaling.state import ScalerState
 from kvis_operator.scaling.step_time import StepFit
 from kvis_operator.signals.observation import Observation, PodPhase
 
-# Half of both costs 5-14 % less on recorded days and step-downs in simulation, but answers 20 % noise about a
-# constant load and meets the second of two bursts unprepared.
-SHORTEST_MEMORY_SECONDS: Final = 1800.0
-MEMORY_STARTS: Final = 10.0
+# Noise is not what they are for (scaling/spread.py): they bridge the minutes between one burst and the next.
+SHORTEST_MEMORY_SECONDS: Final = 600.0
+MEMORY_STARTS: Final = 5.0
 DISTRUST_MARGIN: Final = 0.05  # off rho while the fit explains the steps badly
 LOWEST_RHO: Final = 0.60
 DRIFT: Final = math.log(1.2)  # means closer than this differ by chance
@@ -40,6 +39,7 @@ class Knowledge:
     need: Need
     symptoms: Symptoms
     busy_share: float | None
+    usual_peak: float | None  # requests/s
     unproven: bool  # the step law is still the prior's, and measurements are on their way
     rho_up: float
     rho_down: float
@@ -50,37 +50,59 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
     """What is known at this tick, and the state that remembers it."""
     spec, obs, now = facts.spec, facts.obs, facts.now
     new = state.observed_at is None or obs.at > state.observed_at
-    fit = _fitted(facts, state) if new else state.fit
-    mix = _mix(spec, obs, state.mix)
-    step = fit.best(spec.prior, now=now) if "fit" in spec.features else spec.prior
-    replica = Replica(
-        step,
-        obs.kv_capacity_tokens or spec.kv_capacity_tokens,
-        min(spec.max_num_seqs, obs.max_num_seqs or spec.max_num_seqs),
-        spec.tpot_slo_seconds,
-    )
-    margin = state.guard.margin + (DISTRUST_MARGIN if fit.distrusted(now) else 0.0)
+    steady = steady_rate(obs.rate_60s, obs.rate_180s)
+    learned = _measured(facts, state, steady) if new else state
+    step = learned.fit.best(spec.prior, now=now) if "fit" in spec.features else spec.prior
+    replica, mix = _replica(facts, step), learned.mix
+    margin = state.guard.margin + (DISTRUST_MARGIN if learned.fit.distrusted(now) else 0.0)
     rho_up, rho_down = _reduced(spec.rho_up, margin), _reduced(spec.rho_down, margin)
-    wanted, best = _need(facts, replica, mix, rho_up, rho_down)
-    busy = _busy_share(facts, best)
-    reachable = best is None or best.feasible  # more replicas cannot shorten a step that is too long alone
-    tpot_slo = spec.tpot_slo_seconds if reachable else None
-    seen = symptoms(obs, ttft_slo=spec.ttft_slo_seconds, tpot_slo=tpot_slo, busy_share=busy)
     memory = memory_seconds(spec, facts.start_seconds)
+    load = _load(facts, step, steady, learned.spread.usual_peak(memory))
+    best = capacity(replica, mix) if mix else None
+    wanted = need(load, mix, best, replica.kv_tokens, rho_up=rho_up, rho_down=rho_down)
+    busy = _busy_share(facts, best)
+    seen = _symptoms(facts, best, busy)
     alerted_at = state.alerted_at if spec.alert_floor is None else now
-    learned = replace(state, fit=fit, mix=mix, flap=state.flap.eased(now=now), alerted_at=alerted_at)
+    learned = replace(learned, flap=state.flap.eased(now=now), alerted_at=alerted_at)
     if new and not facts.blind:
-        since = now if state.learning_since is None else state.learning_since
-        learned = replace(
-            learned, guard=state.guard.seen(seen, now=now), observed_at=obs.at, learning_since=since
-        )
+        learned = _noted(facts, learned, seen)
     unproven = _is_unproven(facts, learned, memory)
     if wanted.down is not None and not facts.blind and not unproven:
         width = bucket_width(memory, spec.tick_seconds)
         learned = replace(learned, demand=state.demand.recorded(wanted.down, now=now, width=width))
     return Knowledge(
-        replica, step, mix, best, wanted, seen, busy, unproven, rho_up, rho_down, memory
+        replica, step, mix, best, wanted, seen, busy, load.usual_peak, unproven, rho_up, rho_down, memory
     ), learned
+
+
+def _measured(facts: Situation, state: ScalerState, steady: float | None) -> ScalerState:
+    """With what a new observation says of steps, requests and rates."""
+    spread = state.spread if facts.blind else state.spread.seen(steady, now=facts.now)
+    mix = _mix(facts.spec, facts.obs, state.mix)
+    return replace(state, fit=_fitted(facts, state), mix=mix, spread=spread)
+
+
+def _noted(facts: Situation, state: ScalerState, seen: Symptoms) -> ScalerState:
+    """With the symptoms of a new observation."""
+    guard = state.guard.seen(seen, now=facts.now)
+    if facts.pending and "pending_credit" in facts.spec.features:
+        guard = guard.awaiting(now=facts.now)
+    since = facts.now if state.learning_since is None else state.learning_since
+    return replace(state, guard=guard, observed_at=facts.obs.at, learning_since=since)
+
+
+def _replica(facts: Situation, step: StepTime) -> Replica:
+    spec, obs = facts.spec, facts.obs
+    kv_tokens = obs.kv_capacity_tokens or spec.kv_capacity_tokens
+    ceiling = min(spec.max_num_seqs, obs.max_num_seqs or spec.max_num_seqs)
+    return Replica(step, kv_tokens, ceiling, spec.tpot_slo_seconds)
+
+
+def _symptoms(facts: Situation, best: Capacity | None, busy: float | None) -> Symptoms:
+    spec = facts.spec
+    reachable = best is None or best.feasible  # more replicas cannot shorten a step that is too long alone
+    tpot_slo = spec.tpot_slo_seconds if reachable else None
+    return symptoms(facts.obs, ttft_slo=spec.ttft_slo_seconds, tpot_slo=tpot_slo, busy_share=busy)
 
 
 def _is_unproven(facts: Situation, state: ScalerState, memory: float) -> bool:
@@ -106,7 +128,7 @@ def memory_seconds(spec: ScalingSpec, start_seconds: float) -> float:
 
 def _fitted(facts: Situation, state: ScalerState) -> StepFit:
     due = state.fit.at is None or facts.now - state.fit.at >= facts.spec.tick_seconds / 2
-    windows = [pod.steps for pod in facts.obs.pods if pod.steps is not None and pod.warm and pod.fresh]
+    windows = [pod.steps for pod in facts.obs.pods if pod.steps is not None and pod.fresh]
     return state.fit.updated(windows, facts.spec.prior, now=facts.now) if due else state.fit
 
 
@@ -139,17 +161,10 @@ def _blended(long: float, recent: float | None) -> float:
     return long * math.exp(share * math.log(recent / long))
 
 
-def _need(
-    facts: Situation, replica: Replica, mix: Mix | None, rho_up: float, rho_down: float
-) -> tuple[Need, Capacity | None]:
+def _load(facts: Situation, step: StepTime, steady: float | None, usual_peak: float | None) -> Load:
     spec, obs = facts.spec, facts.obs
     waiting = obs.waiting if "backlog" in spec.features else None
-    load = Load(
-        obs.rate_15s, obs.rate_60s, obs.rate_180s, waiting, obs.kv_tokens,
-        spec.tick_seconds, replica.step.p,
-    )  # fmt: skip
-    best = capacity(replica, mix) if mix else None
-    return need(load, mix, best, replica.kv_tokens, rho_up=rho_up, rho_down=rho_down), best
+    return Load(obs.rate_15s, steady, waiting, obs.kv_tokens, spec.tick_seconds, step.p, usual_peak)
 
 
 def _busy_share(facts: Situation, best: Capacity | None) -> float | None:

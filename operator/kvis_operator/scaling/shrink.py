@@ -106,6 +106,11 @@ def _demand_remembered(facts: Situation, known: Knowledge, state: ScalerState) -
     return _keep(facts, Reason.FLAP_GUARD if guarded else Reason.HOLD_DEMAND_MEMORY, until)
 
 
+def _usual_peak_needs_them(facts: Situation, known: Knowledge, state: ScalerState) -> Verdict | None:
+    kept = whole(known.need.keep or 0.0)
+    return _keep(facts, Reason.HOLD_USUAL_PEAK) if kept >= facts.current else None
+
+
 _FORBIDDING: Final[tuple[Rule, ...]] = (
     _alert_holds,
     _objective_out_of_reach,
@@ -115,6 +120,7 @@ _FORBIDDING: Final[tuple[Rule, ...]] = (
     _just_grown,
     _just_shrunk,
     _demand_remembered,
+    _usual_peak_needs_them,
 )
 
 
@@ -131,7 +137,8 @@ def _memory(known: Knowledge, state: ScalerState) -> float:
 def _consolidated(facts: Situation, known: Knowledge, state: ScalerState) -> Verdict:
     """The fewest replicas, within one step, that the consolidation test lets through."""
     step = max(1, int(STEP_SHARE * facts.current))
-    fewest = max(facts.lower, known.need.up or 0, floor(facts, known, state), facts.current - step)
+    needed = max(facts.lower, known.need.up or 0, whole(known.need.keep or 0.0))
+    fewest = max(needed, floor(facts, known, state), facts.current - step)
     sharing = facts.spec.hit_sharing if "pessimistic_hit" in facts.spec.features else HitSharing.UNAWARE
     for replicas in range(fewest, facts.current):
         if carries(

@@ -47,9 +47,9 @@ class ScalingSpec:
     output_tokens_hint: float | None = None
     start_seconds: float = 120.0  # creation to ready, as the profile says; a measured one wins
     tick_seconds: float = 15.0
-    down_memory_seconds: float | None = None  # None: max(30 min, 10 x start)
+    down_memory_seconds: float | None = None  # None: max(10 min, 5 x start)
     rho_up: float = 0.85
-    rho_down: float = 0.75
+    rho_down: float = 0.80
     hit_sharing: HitSharing = HitSharing.UNAWARE
     gpu_budget_replicas: int | None = None
     alert_floor: int | None = None  # set while a cache-pressure alert holds

@@ -13,6 +13,7 @@ from kvis_operator.scaling.capacity import Mix
 from kvis_operator.scaling.demand import DemandRing
 from kvis_operator.scaling.flap import FlapGuard
 from kvis_operator.scaling.guard import Guard
+from kvis_operator.scaling.spread import RateSpread
 from kvis_operator.scaling.step_time import StepFit
 
 VERSION: Final = 1
@@ -24,6 +25,7 @@ class ScalerState:
     observed_at: float | None = None  # of the newest observation learned from
     mix: Mix | None = None  # last known shape of requests
     fit: StepFit = field(default_factory=StepFit)
+    spread: RateSpread = field(default_factory=RateSpread)
     demand: DemandRing = field(default_factory=DemandRing)
     guard: Guard = field(default_factory=Guard)
     flap: FlapGuard = field(default_factory=FlapGuard)
@@ -66,6 +68,10 @@ class ScalerState:
                 "m": list(self.fit.moments), "t": list(self.fit.targets), "n": self.fit.ticks, "r": self.fit.residual,
                 "pr": self.fit.prior_residual, "poor": self.fit.poor_since, "at": self.fit.at,
             }  # fmt: skip
+        if self.spread != RateSpread():
+            raw["spread"] = {
+                "m": list(self.spread.minutes), "at": self.spread.at, "s": self.spread.squares, "w": self.spread.weight,
+            }  # fmt: skip
         if self.demand.values:
             raw["demand"] = {
                 "w": self.demand.width,
@@ -98,6 +104,7 @@ class ScalerState:
                 observed_at=_number(raw.get("observed_at")),
                 mix=_mix(raw.get("mix")),
                 fit=_fit(raw.get("fit")),
+                spread=_spread(raw.get("spread")),
                 demand=_demand(raw.get("demand")),
                 guard=_guard(raw.get("guard")),
                 flap=_flap(raw.get("flap")),
@@ -168,6 +175,12 @@ def _fit(raw: Any) -> StepFit:
         moments, (a, p, d, c), _finite(raw["n"]), _number(raw["r"]), _number(raw["pr"]), _number(raw["poor"]),
         _number(raw["at"]),
     )  # fmt: skip
+
+
+def _spread(raw: Any) -> RateSpread:
+    if raw is None:
+        return RateSpread()
+    return RateSpread(tuple(map(_finite, raw["m"])), _number(raw["at"]), _finite(raw["s"]), _finite(raw["w"]))
 
 
 def _demand(raw: Any) -> DemandRing:

@@ -2,10 +2,10 @@
 
     t = a + p*prefill_tokens + d*running + c*kv_tokens            (reference H2, seconds per engine step)
 
-Weighted least squares on relative errors, pulled to the prior (ridge), old ticks forgotten, every coefficient kept
-within 0.3-3 x its prior. One tick weighs 1 however many pods report, so a big fleet does not forget faster than a
-small one. When the fit explains the steps badly for half an hour, whichever of prior and fit explains them better is
-used and `distrusted` asks the caller for a wider margin.
+Weighted least squares on relative errors, pulled to the prior at the speed of this machine (ridge), old ticks
+forgotten, every coefficient kept within 0.3-3 x its prior. One tick weighs 1 however many pods report, so a big fleet
+does not forget faster than a small one. When the fit explains the steps badly for half an hour, whichever of prior and
+fit explains them better is used and `distrusted` asks the caller for a wider margin.
 """
 
 from collections.abc import Sequence
@@ -106,14 +106,28 @@ def _features(window: StepWindow) -> _Vector:
 
 @lru_cache(maxsize=4096)  # asked for once per tick and service, and once more by the next tick's residual
 def _solved(moments: tuple[float, ...], targets: _Vector, prior: _Vector) -> _Vector:
-    """The regression in units of the prior, solved exactly, or within the clamp where that binds."""
+    """The regression in units of the prior, solved exactly, or within the clamp where that binds.
+
+    What the steps leave open is pulled to the prior times one factor that explains them best: a machine slower or
+    faster than its profile is the commonest error in one.
+    """
     matrix = _matrix(moments, prior)
-    goal = [b * s + RIDGE for b, s in zip(targets, prior, strict=True)]
+    wanted = [b * s for b, s in zip(targets, prior, strict=True)]
+    speed = _speed(matrix, wanted)
+    for i in range(4):
+        matrix[i][i] += RIDGE
+    goal = [w + RIDGE * speed for w in wanted]
     factors = _eliminated(matrix, goal)
     if not all(CLAMP[0] <= factor <= CLAMP[1] for factor in factors):
         factors = _descended(matrix, goal, factors)
     a, p, d, c = (f * s for f, s in zip(factors, prior, strict=True))
     return a, p, d, c
+
+
+def _speed(matrix: Sequence[Sequence[float]], wanted: Sequence[float]) -> float:
+    """The one factor on the whole prior that explains the steps best, itself pulled to 1."""
+    best = (sum(wanted) + RIDGE) / (sum(map(sum, matrix)) + RIDGE)
+    return min(CLAMP[1], max(CLAMP[0], best))
 
 
 def _matrix(moments: Sequence[float], scale: _Vector) -> list[list[float]]:
@@ -122,7 +136,6 @@ def _matrix(moments: Sequence[float], scale: _Vector) -> list[list[float]]:
     for i, (first, last) in enumerate(pairwise(starts)):
         for j, moment in enumerate(moments[first:last], start=i):
             matrix[i][j] = matrix[j][i] = moment * scale[i] * scale[j]
-        matrix[i][i] += RIDGE
     return matrix
 
 

@@ -1,7 +1,8 @@
 """One pod: its state and its track -> its signals, and the windows of it that count for the service.
 
 A pod is fresh with a sample not older than two intervals that is neither from the future nor frozen; warm after twice
-its load time and fifty requests. A silent pod shows no readings, but keeps its last rates for some minutes.
+its load time and fifty requests; its speed counts after as long and a thousand generated tokens. A silent pod shows no
+readings, but keeps its last rates for some minutes.
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ STILL_SECONDS: Final = 120.0  # requests in flight and no counter moving for thi
 LATE_SECONDS: Final = 1.0  # a sample this much later than two intervals is late, not stale
 SKEW_SECONDS: Final = 5.0
 P95: Final = 0.95
-WARM_REQUESTS: Final = 50.0
+WARM_REQUESTS: Final = 50.0  # before the hit rate means something
+PRACTISED_TOKENS: Final = 1000.0  # generated before the speed does: the first steps compile and allocate
 BUSY_RUNNING: Final = 2.0  # above this at both ends of an interval the engine was busy throughout
 
 
@@ -70,6 +72,7 @@ def read_pod(
     problems = _problems(pod, track, now - last.at, interval)
     fresh = not problems & {faults.STALE, faults.FROZEN, faults.FUTURE_TIME_STAMP}
     warm = now >= warm_at and (last.sample.finished_requests or 0.0) >= WARM_REQUESTS
+    practised = now >= warm_at and (last.sample.generation_tokens or 0.0) >= PRACTISED_TOKENS
     complete = track.complete_since("finished_requests", "prompt_tokens", "generation_tokens", "ttft")
     cached_since = max(warm_at, track.complete_since("prefix_queries", "prefix_hits", "prompt_tokens") or 0.0)
     windows = _Windows(
@@ -77,7 +80,7 @@ def read_pod(
         recent=track.window(RECENT_SECONDS, since=track.complete_since("finished_requests", "preemptions")),
         warm_shape=track.window(SHAPE_SECONDS, since=cached_since) if warm else None,
         ratio=track.window(RATIO_SECONDS),
-        steps=_steps(track, interval, warm_at) if warm and fresh else None,
+        steps=_steps(track, interval, warm_at) if practised and fresh else None,
     )
     signals = _signals(pod, last.sample, windows, now=now, fresh=fresh, warm=warm)
     if now - last.at > CARRY_SECONDS:

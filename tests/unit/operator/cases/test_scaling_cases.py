@@ -146,7 +146,7 @@ def test_s18_contradictory_bounds_are_refused_with_the_field():
 
 def test_s19_absent_thresholds_are_defaults_and_never_zero():
     spec = a_spec()
-    assert (spec.rho_up, spec.rho_down, spec.down_memory_seconds) == (0.85, 0.75, None)
+    assert (spec.rho_up, spec.rho_down, spec.down_memory_seconds) == (0.85, 0.80, None)
     numbers = decide(spec, an_observation(2), ScalerState.initial(2), now=NOON)[0].numbers
     assert numbers["memory_seconds"] > 0
 

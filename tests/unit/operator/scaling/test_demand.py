@@ -77,7 +77,7 @@ def test_no_memory_is_the_current_bucket_alone():
 
 
 @pytest.mark.parametrize(
-    ("memory", "width"), [(1800.0, 60.0), (14400.0, 60.0), (90.0, 15.0), (900.0, 30.0), (0.0, 15.0)]
+    ("memory", "width"), [(1800.0, 60.0), (14400.0, 60.0), (90.0, 15.0), (300.0, 30.0), (0.0, 15.0)]
 )
 def test_bucket_width(memory, width):
     assert bucket_width(memory, 15.0) == width

@@ -148,3 +148,21 @@ def test_the_margin_comes_back_by_a_point_an_hour():
     assert guard.margin == pytest.approx(0.04)
     assert Guard(margin=0.05, margin_at=NOON).seen(CALM, now=NOON + 1e6).margin == 0.0
     assert Guard(margin=0.05).seen(CALM, now=NOON).margin == 0.05
+
+
+SLOW = Symptoms(crowded=False, crowded_by_memory=False, slo_missed=True, preempting=False)
+
+
+def test_latency_from_before_help_arrived_is_no_alarm():
+    awaited = Guard().awaiting(now=NOON)
+    assert alarm_after(119.0, SLOW, awaited.seen(SLOW, now=NOON - 120.0)) is None
+
+
+def test_latency_that_stays_after_help_arrived_is_one():
+    awaited = Guard().awaiting(now=NOON)
+    assert alarm_after(120.0, SLOW, awaited) is Reason.SLO_GUARD
+
+
+def test_waiting_for_help_does_not_shorten_the_quiet_after_an_alarm():
+    fired = Guard().fired(now=NOON, start_seconds=600.0)
+    assert fired.awaiting(now=NOON).quiet_until == NOON + 600.0

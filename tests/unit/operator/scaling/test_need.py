@@ -4,7 +4,7 @@ import pytest
 
 from kvis_operator.scaling.capacity import Capacity, Mix
 from kvis_operator.scaling.decision import Reason
-from kvis_operator.scaling.need import Load, Need, memory_need, need, whole
+from kvis_operator.scaling.need import Load, Need, memory_need, need, steady_rate, whole
 
 MIX = Mix(1155.0, 211.0, 0.3)
 CAPACITY = Capacity(93, 256, 4.907, 0.08982, 0.0267, feasible=True)
@@ -13,9 +13,8 @@ INFEASIBLE = Capacity(0, 256, 0.0, 0.2, 0.2, feasible=False)
 
 def needed(*, cap: Capacity | None = CAPACITY, mix: Mix | None = MIX, **load: Any) -> Need:
     defaults: dict[str, Any] = {
-        "rate_15s": load.get("rate_60s", 20.0),
-        "rate_60s": 20.0,
-        "rate_180s": None,
+        "rate_15s": load.get("steady", 20.0),
+        "steady": 20.0,
         "waiting": 0.0,
         "kv_tokens": 0.0,
         "tick_seconds": 15.0,
@@ -25,62 +24,66 @@ def needed(*, cap: Capacity | None = CAPACITY, mix: Mix | None = MIX, **load: An
 
 
 def test_worked_example_grows_to_five_and_shrinks_no_lower_than_six():
-    wanted = needed(rate_60s=20.0)
+    wanted = needed(steady=20.0)
     assert (wanted.up, wanted.reason) == (5, Reason.CAPACITY)
     assert wanted.down == pytest.approx(5.434, rel=1e-3)
     assert whole(wanted.down) == 6
 
 
 def test_memory_asks_for_more_than_compute():
-    wanted = needed(rate_60s=4.0, kv_tokens=1_000_000.0)
+    wanted = needed(steady=4.0, kv_tokens=1_000_000.0)
     assert (wanted.up, wanted.memory, wanted.reason) == (3, 3, Reason.MEMORY)
     assert wanted.down == pytest.approx(1_000_000 / (0.75 * 480_000))
 
 
 def test_waiting_requests_pledge_memory():
-    assert needed(rate_60s=1.0, kv_tokens=400_000.0, waiting=100.0).memory == 2
+    assert needed(steady=1.0, kv_tokens=400_000.0, waiting=100.0).memory == 2
 
 
 def test_a_queue_asks_for_replicas_that_clear_it_in_a_minute():
-    wanted = needed(rate_60s=20.0, waiting=1000.0, kv_tokens=None)
+    wanted = needed(steady=20.0, waiting=1000.0, kv_tokens=None)
     assert wanted.backlog == pytest.approx(1000 * 808.5 * 0.000094 / 60)
     assert (wanted.up, wanted.reason) == (6, Reason.BACKLOG)
 
 
 def test_a_short_queue_is_not_worth_a_start():
-    assert needed(rate_60s=20.0, waiting=230.0, kv_tokens=None).up == 5
+    assert needed(steady=20.0, waiting=230.0, kv_tokens=None).up == 5
 
 
 def test_a_burst_counts_as_far_as_it_is_certain():
-    wanted = needed(rate_15s=40.0, rate_60s=20.0)
+    wanted = needed(rate_15s=40.0, steady=20.0)
     assert wanted.rate == pytest.approx(40.0 - 3 * (40.0 / 15.0) ** 0.5)
     assert (wanted.up, wanted.reason) == (9, Reason.BURST)
 
 
 def test_a_rise_within_half_is_no_burst():
-    assert needed(rate_15s=30.0, rate_60s=20.0).rate == 20.0
+    assert needed(rate_15s=30.0, steady=20.0).rate == 20.0
 
 
 def test_counting_noise_of_a_slow_service_is_no_burst():
-    noise = needed(rate_15s=0.6, rate_60s=0.2)
+    noise = needed(rate_15s=0.6, steady=0.2)
     assert (noise.rate, noise.reason) == (0.2, Reason.CAPACITY)
-    assert needed(rate_15s=1.2, rate_60s=0.2).rate == pytest.approx(1.2 - 3 * (1.2 / 15.0) ** 0.5)
+    assert needed(rate_15s=1.2, steady=0.2).rate == pytest.approx(1.2 - 3 * (1.2 / 15.0) ** 0.5)
 
 
 def test_a_slow_service_is_counted_over_three_minutes():
-    assert needed(rate_60s=0.5, rate_180s=0.4).rate == pytest.approx(0.3 * 0.5 + 0.7 * 0.4)
-    assert needed(rate_60s=5.0 / 3.0, rate_180s=0.4).rate == pytest.approx(5.0 / 3.0)
-    assert needed(rate_60s=20.0, rate_180s=4.0).rate == 20.0
+    assert steady_rate(0.5, 0.4) == pytest.approx(0.3 * 0.5 + 0.7 * 0.4)
+    assert steady_rate(5.0 / 3.0, 0.4) == pytest.approx(5.0 / 3.0)
+    assert steady_rate(20.0, 4.0) == 20.0
 
 
-def test_what_is_kept_survives_the_noise_of_counting():
-    noisy = (0.6 + 2 * (0.6 / 60.0) ** 0.5) / (0.85 * 4.907)
-    assert needed(rate_60s=0.6).down == pytest.approx(noisy)
-    assert needed(rate_60s=20.0).down == pytest.approx(20.0 / (0.75 * 4.907))
+@pytest.mark.parametrize(("minute", "three", "steady"), [(None, 4.0, None), (0.5, None, 0.5)])
+def test_an_unknown_rate_is_not_made_up_from_another(minute, three, steady):
+    assert steady_rate(minute, three) == steady
+
+
+def test_what_is_kept_carries_the_usual_peak():
+    assert needed(usual_peak=25.0).keep == pytest.approx(25.0 / (0.85 * 4.907))
+    assert needed(usual_peak=None).keep is None
 
 
 def test_no_requests_need_nothing_whatever_the_shape():
-    wanted = needed(rate_60s=0.0, cap=None, mix=None)
+    wanted = needed(steady=0.0, cap=None, mix=None)
     assert (wanted.up, wanted.down) == (0, 0.0)
 
 
@@ -97,7 +100,7 @@ def test_unknown_memory_never_allows_shrinking():
 
 
 def test_nothing_known_needs_nothing_known():
-    wanted = needed(rate_60s=None, kv_tokens=None)
+    wanted = needed(steady=None, kv_tokens=None)
     assert (wanted.up, wanted.down, wanted.rate) == (None, None, None)
 
 

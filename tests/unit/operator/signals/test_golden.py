@@ -59,6 +59,15 @@ def test_a_pod_with_few_requests_is_cold():
     assert not observed(fleet).pods[0].warm
 
 
+def test_the_speed_of_a_pod_counts_after_a_thousand_tokens_however_few_its_requests():
+    fleet, idle = Fleet(), Fleet()
+    for i in range(61):
+        fleet.record("pod-0", a_sample(NOON - 900 + i * TICK, i * 0.8))
+        idle.record("pod-0", a_sample(NOON - 900 + i * TICK, i * 0.07))
+    assert observed(fleet).pods[0].steps is not None
+    assert observed(idle).pods[0].steps is None
+
+
 def test_no_queries_have_no_hit_rate():
     obs = observed(recorded(Fleet(), rate=0.0))
     assert (obs.hit_rate, obs.hit_queries) == (None, None)

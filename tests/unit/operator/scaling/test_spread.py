@@ -1,0 +1,80 @@
+import math
+
+import pytest
+
+from kvis_operator.scaling.spread import FORGETTING, LARGEST, SIGMAS, RateSpread
+
+NOON = 1_800_000_000.0
+MEMORY = 600.0
+
+
+def after(*rates: float | None, apart: float = 60.0) -> RateSpread:
+    spread = RateSpread()
+    for i, rate in enumerate(rates):
+        spread = spread.seen(rate, now=NOON + i * apart)
+    return spread
+
+
+def test_the_level_is_the_mean_of_the_last_ten_minutes():
+    assert after(*[9.0] * 5, *[1.0, 3.0] * 5).level(MEMORY) == 2.0
+
+
+def test_a_short_memory_looks_at_as_many_minutes():
+    assert after(8.0, 8.0, 2.0, 4.0).level(120.0) == 3.0
+
+
+@pytest.mark.parametrize("memory", [0.0, 59.0])
+def test_a_memory_below_a_minute_expects_nothing(memory):
+    spread = after(8.0, 8.0, 2.0)
+    assert (spread.level(memory), spread.usual_peak(memory)) == (None, None)
+
+
+def test_nothing_seen_is_unknown():
+    assert (RateSpread().level(MEMORY), RateSpread().usual_peak(MEMORY)) == (None, None)
+
+
+def test_before_anything_is_measured_the_spread_is_that_of_counting():
+    assert after(6.0).usual_peak(MEMORY) == pytest.approx(6.0 + SIGMAS * math.sqrt(6.0 / 60.0))
+
+
+def test_a_steady_rate_keeps_half_of_the_noise_of_counting():
+    assert after(*[6.0] * 200).usual_peak(MEMORY) == pytest.approx(6.0 + SIGMAS * math.sqrt(6.0 / 120.0))
+
+
+def test_neighbouring_minutes_are_two_apart_so_that_a_window_across_a_change_does_not_hide_it():
+    alternating = after(*[4.0, 4.0, 6.0, 6.0] * 60)
+    assert alternating.usual_peak(MEMORY) == pytest.approx(5.0 + SIGMAS * 5.0 * math.sqrt(0.08), rel=0.05)
+
+
+def test_a_move_of_the_level_counts_no_more_than_the_largest_spread():
+    moved = after(*[60.0] * 20, 6.0)
+    assert moved.squares == pytest.approx(LARGEST**2)
+
+
+def test_old_minutes_are_forgotten():
+    spread = after(4.0, 4.0, 5.0)
+    assert spread.seen(4.0, now=NOON + 180.0).squares == pytest.approx(FORGETTING * spread.squares)
+
+
+def test_within_a_minute_nothing_changes():
+    spread = after(4.0, 5.0)
+    assert spread.seen(9.0, now=NOON + 60.0 + 59.0) is spread
+
+
+def test_an_unknown_rate_changes_nothing():
+    spread = after(4.0, 5.0)
+    assert spread.seen(None, now=NOON + 600.0) is spread
+
+
+def test_minutes_with_a_gap_between_them_are_no_neighbours():
+    spread = after(4.0, 4.0, 4.0)
+    resumed = spread.seen(9.0, now=NOON + 120.0 + 181.0)
+    assert (resumed.minutes, resumed.squares) == ((9.0,), spread.squares)
+
+
+def test_a_clock_set_back_starts_the_minutes_anew():
+    assert after(4.0, 4.0).seen(5.0, now=NOON - 3600.0).minutes == (5.0,)
+
+
+def test_no_requests_have_no_spread():
+    assert after(*[0.0] * 12).usual_peak(MEMORY) == 0.0
