@@ -46,6 +46,25 @@ def test_the_worst_fixed_mix_counts() -> None:
     assert found.notes["fixed_mix_cost_vs_best_inflight_pct_worst"].startswith("azure-conv")
 
 
+def swept(level: str, *, ours: float, rival: float, reached: float) -> dict[str, Outcome]:
+    sweep = outcome("ramp", Method("kvis").at(rho=0.9), reached, ours, level=float(level))
+    tuned = outcome("ramp", IN_FLIGHT_RIVALS[0], float(level), rival, level=float(level))
+    return {f"ramp|level|kvis|{level}": sweep, f"ramp|level|in-flight|{level}": tuned}
+
+
+def test_at_a_level_both_are_swept() -> None:
+    outcomes = compared("ramp", ours=9.0, rival=10.0) | swept("0.99", ours=12.0, rival=10.0, reached=0.991)
+    found = figures(outcomes, ["ramp"]).values
+    assert found["fixed_mix_cost_at_equal_levels_pct_worst"] == pytest.approx(20.0)
+    assert found["fixed_mix_cost_vs_best_inflight_pct_worst"] == pytest.approx(-10.0)
+
+
+def test_a_level_out_of_our_reach_gives_way_to_the_next() -> None:
+    missed = swept("0.99", ours=12.0, rival=10.0, reached=0.98)
+    found = figures(missed | swept("0.95", ours=8.0, rival=10.0, reached=0.96), ["ramp"])
+    assert found.values["fixed_mix_cost_at_equal_levels_pct_worst"] == pytest.approx(-20.0)
+
+
 def test_a_rival_that_does_not_reach_our_attainment_is_named_as_such() -> None:
     outcomes = {
         "mix-shift|ours": outcome("mix-shift", Method("kvis"), 0.99, 7.0),
