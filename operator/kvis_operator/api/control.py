@@ -51,7 +51,7 @@ class Scaling(Model):
         MemorySeconds | None,
         Field(
             description="How far back demand is remembered before a replica is given up, such as 30m; "
-            "absent: the larger of 30m and ten start times.",
+            "absent: the larger of 10m and five start times.",
             alias="downMemory",
         ),
     ] = None
