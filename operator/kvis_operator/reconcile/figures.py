@@ -7,6 +7,7 @@ from kvis_operator.reconcile.deliberate import Intent
 from kvis_operator.reconcile.gather import Scene
 from kvis_operator.reconcile.journal import Journal, ServiceFigures
 from kvis_operator.reconcile.world import Memory
+from kvis_operator.signals.bands import GRIDS
 from kvis_operator.signals.observation import PodPhase
 
 
@@ -39,5 +40,6 @@ def _figures(scene: Scene, memory: Memory, intent: Intent | None) -> ServiceFigu
         cap_min=min(caps, default=None),
         cap_max=max(caps, default=None),
         fresh_pods=seen.fresh_ready if seen else 0,
+        bands={name: band for name in GRIDS if (band := memory.bands.band(name)).hours},
         healthy=diagnose(scene.pods, scene.deployment, now=scene.now) is None if scene.pods else None,
     )

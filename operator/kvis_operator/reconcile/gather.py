@@ -126,5 +126,6 @@ async def _observe(world: World, scene: Scene, memory: Memory) -> None:
     memory.observation = golden.observe(
         states, memory.fleet, now=world.now(), interval=world.times.tick, start_seconds=start_seconds
     )
+    memory.bands = memory.bands.updated(memory.observation, seconds=world.times.tick)
     memory.wishes = wishes(scene.service)
     memory.next_tick_at = scene.steady + world.times.tick

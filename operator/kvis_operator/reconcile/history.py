@@ -22,12 +22,12 @@ TOLD_NUMBERS: Final = (
     "hit_rate",
     "need_up",
     "need_down",
+    "need_keep",
     "need_memory",
     "floor_memory",
     "backlog",
     "replica_rate",
     "batch",
-    "ready",
     "fresh",
 )
 """The numbers of a decision that go into status, most telling first; the rest is in the operator's

@@ -4,9 +4,11 @@ Written by passes, read by `serve/metrics.py` at scrape time. The series of a se
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kvis_operator.observe.cluster import Key
+from kvis_operator.signals.bands import Band
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class ServiceFigures:
     cap_max: int | None = None
     fresh_pods: int = 0
     healthy: bool | None = None
+    bands: Mapping[str, Band] = field(default_factory=dict)  # learned ones, by golden metric
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from kvis_operator.reconcile.journal import Journal
 from kvis_operator.rollout.replicas import Written
 from kvis_operator.scaling.decision import Decision
 from kvis_operator.scaling.state import ScalerState
+from kvis_operator.signals.bands import Bands
 from kvis_operator.signals.observation import Observation
 from kvis_operator.signals.series import Fleet
 from kvis_operator.tuning.admission import CapDecision, CapState
@@ -44,6 +45,7 @@ class Memory:
     written: Written
     caps: dict[str, CapState]  # by pod UID
     fleet: Fleet = field(default_factory=Fleet)
+    bands: Bands = field(default_factory=Bands)
     wishes: Body | None = None  # the spec at the last tick, without replicas
     next_tick_at: float = -math.inf  # monotonic
     status_at: float = -math.inf  # monotonic; of the last status write

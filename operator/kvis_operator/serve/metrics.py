@@ -51,6 +51,7 @@ class OperatorCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from _service_gauges(self._sources.journal.services)
+        yield _bands(self._sources.journal.services)
         yield _decisions(self._sources.journal)
         yield from _loop(self._sources)
 
@@ -63,6 +64,19 @@ def _service_gauges(services: Mapping[Key, ServiceFigures]) -> Iterator[Metric]:
             if value is not None:
                 family.add_metric([key.namespace, key.name], float(value))
         yield family
+
+
+def _bands(services: Mapping[Key, ServiceFigures]) -> Metric:
+    family = GaugeMetricFamily(
+        "kvis_service_usual",
+        "Edges of what a golden metric of this service usually is, learned from its hours under load",
+        labels=(*SERVICE_LABELS, "metric", "edge"),
+    )
+    for key, figures in services.items():
+        for name, band in figures.bands.items():
+            for edge, value in (("low", band.low), ("high", band.high)):
+                family.add_metric([key.namespace, key.name, name, edge], value)
+    return family
 
 
 def _decisions(journal: Journal) -> Metric:

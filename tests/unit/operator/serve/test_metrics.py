@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from kvis_operator.observe.cluster import Key
 from kvis_operator.reconcile.journal import Journal, ServiceFigures
 from kvis_operator.serve.metrics import OperatorCollector, Sources
+from kvis_operator.signals.bands import Band
 
 KEY = Key("team", "demo")
 
@@ -31,6 +32,15 @@ def test_an_observed_zero_is_a_sample_and_the_unobserved_is_none() -> None:
     found = text(Journal(services={KEY: ServiceFigures(kv_usage=0.0)}))
     assert 'kvis_service_kv_usage_ratio{namespace="team",service="demo"} 0.0' in found
     assert "kvis_service_prefix_hit_ratio{" not in found
+
+
+def test_what_a_metric_usually_is_has_two_edges_and_none_before_it_is_learned() -> None:
+    learned = ServiceFigures(bands={"hit_rate": Band(0.3, 0.6, hours=4)})
+    found = text(Journal(services={KEY: learned}))
+    labels = 'metric="hit_rate",namespace="team",service="demo"'
+    assert f'kvis_service_usual{{edge="low",{labels}}} 0.3' in found
+    assert f'kvis_service_usual{{edge="high",{labels}}} 0.6' in found
+    assert "kvis_service_usual{" not in text(Journal(services={KEY: ServiceFigures()}))
 
 
 def test_decisions_are_counted_by_knob_and_reason() -> None:
