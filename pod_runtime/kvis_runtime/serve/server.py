@@ -17,6 +17,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from kvis_kv import flags
+from kvis_runtime.serve.connection import Connection
 from kvis_runtime.serve.errors import ApiError
 from kvis_runtime.serve.lifecycle import Phase
 from kvis_runtime.serve.runtime import Runtime
@@ -131,7 +132,7 @@ def _listen(flag: str, host: str, port: int) -> socket.socket:
 def _port(app: ASGIApp) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=Connection,
         ws="none",
         lifespan="off",
         log_config=None,
