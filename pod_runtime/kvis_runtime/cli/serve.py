@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Final
 
@@ -66,6 +67,8 @@ async def _serve(settings: ServeSettings, codec: TextCodec, config: EngineConfig
 def load_engine(config: EngineConfig) -> Backend:
     """Load the torch engine; ConfigError or ModelConfigError when it cannot work."""
     os.environ.setdefault(*OPENMP_WAIT)  # read once, when torch is loaded
+    # The image does without NumPy's 70 MB: nothing here hands tensors to it. torch warns once while it loads.
+    warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
     # Imported here, in the engine's thread: torch takes seconds, and probes are answered meanwhile.
     from kvis_runtime.model.llm import Engine
 
