@@ -6,6 +6,8 @@ block pool's business. Memory starts as zeros: padding reads block 0, and masked
 finite.
 """
 
+from dataclasses import dataclass
+
 import torch
 
 from kvis_kv.dtypes import KVDtype
@@ -14,8 +16,23 @@ from kvis_kv.layout import KVLayout
 TORCH_DTYPES = {KVDtype.FLOAT32: torch.float32, KVDtype.BFLOAT16: torch.bfloat16}
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Blocks of some sequences, and where they lie when a layer's KV of them is read, by the next read.
+
+    `keys` and `values` are [sequences, kv_heads, tokens, head_dim]: views of `widened`, which is `stored` in
+    the dtype that is computed in, and the same tensor where the dtypes are.
+    """
+
+    blocks: torch.Tensor
+    stored: torch.Tensor
+    widened: torch.Tensor
+    keys: torch.Tensor
+    values: torch.Tensor
+
+
 class KVStore:
-    """KV rows of all layers. Gathers are returned in `compute` dtype, whatever the stored one is."""
+    """KV rows of all layers. Reads are in `compute` dtype, whatever the stored one is."""
 
     def __init__(self, layout: KVLayout, num_blocks: int, *, compute: torch.dtype) -> None:
         shape = layout.shape
@@ -30,23 +47,37 @@ class KVStore:
             for _ in range(shape.layers)
         ]
         self._blocks = [rows.view(num_blocks, layout.block_size * self._width) for rows in self._rows]
-        # Gathers of all layers share one buffer, which therefore stays in the CPU's cache between them.
-        self._gathered = torch.empty(0, dtype=self._dtype)
+        # All reads share one buffer, which therefore stays in the CPU's cache between them.
+        self._buffers = {dtype: torch.empty(0, dtype=dtype) for dtype in (self._dtype, compute)}
 
     def write(self, layer: int, slots: torch.Tensor, kv: torch.Tensor) -> None:
         """Store kv [tokens, K|V] at `slots` [tokens]."""
         self._rows[layer].index_copy_(0, slots, kv if kv.dtype == self._dtype else kv.to(self._dtype))
 
-    def gather(self, layer: int, blocks: torch.Tensor, sequences: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """K and V, each [sequences, kv_heads, tokens, head_dim], of `blocks` [sequences * blocks each].
+    @property
+    def block_size(self) -> int:
+        """Tokens per block."""
+        return self._block_size
 
-        The views are valid until the next gather.
-        """
-        need = blocks.numel() * self._blocks[layer].shape[1]
-        if self._gathered.numel() < need:
-            self._gathered = torch.empty(need + need // 4, dtype=self._dtype)
-        out = self._gathered[:need].view(blocks.numel(), -1)
-        torch.index_select(self._blocks[layer], 0, blocks, out=out)
-        rows = out if self._dtype == self._compute else out.to(self._compute)
-        both = rows.view(sequences, -1, 2, self._kv_heads, self._head_dim)
-        return both[:, :, 0].transpose(1, 2), both[:, :, 1].transpose(1, 2)
+    @property
+    def compute_dtype(self) -> torch.dtype:
+        """The dtype of what is read."""
+        return self._compute
+
+    def window(self, blocks: torch.Tensor, sequences: int) -> Window:
+        """A window on `blocks` [sequences * blocks each], to be read for any layer in this step."""
+        stored, widened = (self._buffer(dtype, blocks.numel()) for dtype in (self._dtype, self._compute))
+        both = widened.view(sequences, -1, 2, self._kv_heads, self._head_dim)
+        return Window(blocks, stored, widened, both[:, :, 0].transpose(1, 2), both[:, :, 1].transpose(1, 2))
+
+    def read(self, layer: int, window: Window) -> None:
+        """Bring the KV of `layer` into the window; what another window held is lost."""
+        torch.index_select(self._blocks[layer], 0, window.blocks, out=window.stored)
+        if self._dtype != self._compute:
+            window.widened.copy_(window.stored)
+
+    def _buffer(self, dtype: torch.dtype, blocks: int) -> torch.Tensor:
+        size = blocks * self._block_size * self._width
+        if self._buffers[dtype].numel() < size:
+            self._buffers[dtype] = torch.empty(size + size // 4, dtype=dtype)
+        return self._buffers[dtype][:size].view(blocks, -1)

@@ -8,7 +8,7 @@ temporary that is not needed.
 from dataclasses import dataclass
 
 import torch
-from torch.nn.functional import rms_norm, silu
+from torch.nn.functional import silu
 
 from kvis_runtime.kv.store import KVStore
 from kvis_runtime.model.attention import AttentionPlan, PagedAttention
@@ -30,9 +30,8 @@ class LlamaModel:
 
     def __init__(self, facts: ModelFacts, weights: Weights, store: KVStore, *, max_model_len: int) -> None:
         self._shape = facts.shape
-        self._eps = facts.rms_norm_eps
         self._weights = weights
-        self._dtype = weights.norm.dtype
+        self._dtype = store.compute_dtype
         self._attention = PagedAttention(facts.shape, store)
         self._rotations = _rotations(facts, max_model_len)
         self._rotated = (facts.shape.heads + facts.shape.kv_heads) * facts.shape.head_dim
@@ -44,16 +43,16 @@ class LlamaModel:
         rotation = self._rotations[batch.positions][:, None, :]
         attended = x.new_empty(x.shape[0], shape.heads * shape.head_dim)
         for index, layer in enumerate(self._weights.layers):
-            qkv = layer.qkv(rms_norm(x, (shape.hidden,), layer.input_norm, self._eps))
+            qkv = layer.qkv(layer.input_norm(x))
             self._rotate(qkv[:, : self._rotated], rotation)
             self._attention(index, qkv, batch.attention, attended)
             if index == shape.layers - 1:  # no layer is left to read the KV of the rows without logits
                 x, attended = x[batch.sampled], attended[batch.sampled]
             x.add_(layer.o(attended))
-            both = layer.gate_up(rms_norm(x, (shape.hidden,), layer.post_norm, self._eps))
+            both = layer.gate_up(layer.post_norm(x))
             gate, up = both[:, : shape.intermediate], both[:, shape.intermediate :]
             x.add_(layer.down(silu(gate).mul_(up)))
-        return self._weights.head(rms_norm(x, (shape.hidden,), self._weights.norm, self._eps))
+        return self._weights.head(self._weights.norm(x))
 
     def _rotate(self, heads: torch.Tensor, rotation: torch.Tensor) -> None:
         """Rotate queries and keys in place: each adjacent pair is one complex number."""

@@ -31,11 +31,11 @@ from kvis_runtime.model.sampler import sample
 class Engine:
     """Serves token requests from one model. Build it with `load`."""
 
-    def __init__(self, model: LlamaModel, facts: ModelFacts, limits: Limits, dtype: torch.dtype) -> None:
+    def __init__(self, model: LlamaModel, store: KVStore, facts: ModelFacts, limits: Limits) -> None:
         self._model = model
+        self._store = store
         self._facts = facts
         self._limits = limits
-        self._dtype = dtype
         self._scheduler = Scheduler(limits)
         self._last_step_tokens = 0
 
@@ -47,10 +47,10 @@ class Engine:
         limits = resolve_limits(config, facts.shape)
         dtype = getattr(torch, config.dtype)
         with torch.inference_mode():
-            weights = read_weights(config.model, facts.shape, dtype)
+            weights = read_weights(config.model, facts, dtype)
             store = KVStore(kv_layout(config, facts.shape), limits.num_blocks, compute=dtype)
             model = LlamaModel(facts, weights, store, max_model_len=limits.max_model_len)
-        return cls(model, facts, limits, dtype)
+        return cls(model, store, facts, limits)
 
     @property
     def limits(self) -> Limits:
@@ -144,6 +144,6 @@ class Engine:
             tokens=torch.tensor(tokens),
             positions=torch.tensor(positions),
             sampled=torch.tensor(sampled, dtype=torch.long),
-            attention=plan_attention(chunks, self._limits.block_size, self._dtype),
+            attention=plan_attention(chunks, self._store),
         )
         return sampling, self._model.forward(batch)

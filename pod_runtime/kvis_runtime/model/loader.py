@@ -17,6 +17,7 @@ from safetensors import safe_open
 from kvis_kv.models import ModelConfigError, ModelShape, shape_from_config
 from kvis_runtime.engine.config import ConfigError
 from kvis_runtime.model.matrix import Matrix
+from kvis_runtime.model.norm import RMSNorm
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,10 @@ class ModelFacts:
 class LayerWeights:
     """One decoder layer. `qkv` stacks q, k, v and `gate_up` stacks gate, up."""
 
-    input_norm: torch.Tensor
+    input_norm: RMSNorm
     qkv: Matrix
     o: Matrix
-    post_norm: torch.Tensor
+    post_norm: RMSNorm
     gate_up: Matrix
     down: Matrix
 
@@ -47,7 +48,7 @@ class Weights:
 
     embedding: torch.Tensor
     layers: tuple[LayerWeights, ...]
-    norm: torch.Tensor
+    norm: RMSNorm
     head: Matrix
 
 
@@ -68,35 +69,40 @@ def read_facts(folder: Path) -> ModelFacts:
     )
 
 
-def read_weights(folder: Path, shape: ModelShape, dtype: torch.dtype) -> Weights:
+def read_weights(folder: Path, facts: ModelFacts, dtype: torch.dtype) -> Weights:
     """Load every safetensors file of the folder; ConfigError names a tensor that is missing or misshapen."""
-    source = _Tensors(folder, dtype)
-    hidden, queries, keys = shape.hidden, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    embedding = source.stored("model.embed_tokens.weight", shape.vocabulary, hidden)
-    layers = []
-    for index in range(shape.layers):
-        at = f"model.layers.{index}."
-        q = source.take(f"{at}self_attn.q_proj.weight", queries, hidden)
-        k = source.take(f"{at}self_attn.k_proj.weight", keys, hidden)
-        v = source.take(f"{at}self_attn.v_proj.weight", keys, hidden)
-        gate = source.take(f"{at}mlp.gate_proj.weight", shape.intermediate, hidden)
-        up = source.take(f"{at}mlp.up_proj.weight", shape.intermediate, hidden)
-        layers.append(
-            LayerWeights(
-                input_norm=source.take(f"{at}input_layernorm.weight", hidden),
-                qkv=Matrix(torch.cat([_pair_rotary(q, shape.head_dim), _pair_rotary(k, shape.head_dim), v])),
-                o=Matrix(source.take(f"{at}self_attn.o_proj.weight", hidden, queries)),
-                post_norm=source.take(f"{at}post_attention_layernorm.weight", hidden),
-                gate_up=Matrix(torch.cat([gate, up])),
-                down=Matrix(source.take(f"{at}mlp.down_proj.weight", hidden, shape.intermediate)),
-            )
-        )
+    source, shape = _Tensors(folder, dtype), facts.shape
+    embedding = source.stored("model.embed_tokens.weight", shape.vocabulary, shape.hidden)
     head = (
         embedding.to(dtype)
         if shape.tied_embeddings
-        else source.take("lm_head.weight", shape.vocabulary, hidden)
+        else source.take("lm_head.weight", shape.vocabulary, shape.hidden)
     )
-    return Weights(embedding, tuple(layers), source.take("model.norm.weight", hidden), Matrix(head))
+    return Weights(
+        embedding=embedding,
+        layers=tuple(_layer(source, f"model.layers.{index}", facts) for index in range(shape.layers)),
+        norm=RMSNorm(source.take("model.norm.weight", shape.hidden), facts.rms_norm_eps),
+        head=Matrix(head),
+    )
+
+
+def _layer(source: "_Tensors", at: str, facts: ModelFacts) -> LayerWeights:
+    shape, eps = facts.shape, facts.rms_norm_eps
+    hidden, inner = shape.hidden, shape.intermediate
+    queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    q = source.take(f"{at}.self_attn.q_proj.weight", queries, hidden)
+    k = source.take(f"{at}.self_attn.k_proj.weight", keys, hidden)
+    v = source.take(f"{at}.self_attn.v_proj.weight", keys, hidden)
+    gate = source.take(f"{at}.mlp.gate_proj.weight", inner, hidden)
+    up = source.take(f"{at}.mlp.up_proj.weight", inner, hidden)
+    return LayerWeights(
+        input_norm=RMSNorm(source.take(f"{at}.input_layernorm.weight", hidden), eps),
+        qkv=Matrix(torch.cat([_pair_rotary(q, shape.head_dim), _pair_rotary(k, shape.head_dim), v])),
+        o=Matrix(source.take(f"{at}.self_attn.o_proj.weight", hidden, queries)),
+        post_norm=RMSNorm(source.take(f"{at}.post_attention_layernorm.weight", hidden), eps),
+        gate_up=Matrix(torch.cat([gate, up])),
+        down=Matrix(source.take(f"{at}.mlp.down_proj.weight", hidden, inner)),
+    )
 
 
 def _pair_rotary(weight: torch.Tensor, head_dim: int) -> torch.Tensor:
