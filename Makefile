@@ -7,6 +7,7 @@ VENV   ?= .venv
 PY     := $(VENV)/bin/python
 MODEL  := build/models/smollm2-135m
 PYTEST := $(PY) -m pytest
+CORES  := $(shell nproc)
 # The lab may install the Debian packages that a node needs.
 export KVIS_LAB_INSTALL = 1
 LAB    := PYTHONPATH=tests $(PY) -m lab
@@ -74,17 +75,21 @@ verify: $(STAMP) ## Fails when a generated file differs from its source
 
 test-unit: $(STAMP)
 	@echo "== Tier unit (no network, no cluster, no model)"
-	@$(PYTEST) tests -m 'not model and not slow and not cluster and not e2e and not gpu' $(PYTEST_ARGS)
+	@$(PYTEST) tests -n $(CORES) -m 'not model and not slow and not cluster and not e2e and not gpu' $(PYTEST_ARGS)
 
 test-model: model
 	@echo "== Tier model (real engine, real weights)"
 	@$(PYTEST) tests -m '(model or slow) and not cluster and not e2e and not gpu' $(PYTEST_ARGS)
 
+# These tests mostly wait, each for an operator and in a namespace of its own.
+CLUSTER_WORKERS ?= 3
+
 test-cluster: lab
 	@echo "== Tier cluster (real API server)"
-	@$(PYTEST) tests -m 'cluster and not e2e and not gpu' $(PYTEST_ARGS)
+	@$(PYTEST) tests -n $(CLUSTER_WORKERS) -m 'cluster and not alone and not e2e and not gpu' $(PYTEST_ARGS)
+	@$(PYTEST) tests -m 'cluster and alone and not e2e and not gpu' $(PYTEST_ARGS)
 
-test-e2e: lab
+test-e2e: lab model
 	@echo "== Tier e2e (real pods)"
 	@$(PYTEST) tests -m 'e2e and not gpu' $(PYTEST_ARGS)
 

@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 import yaml
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """One of the operator's connections. `asked`: loop time at which it last sent something."""
+
+    asked: float
+    flows: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class ApiGate:
@@ -24,8 +33,8 @@ class ApiGate:
         self._target = (server.hostname or "127.0.0.1", server.port or 443)
         self._folder = folder
         self._is_open = True
-        self._flowing = asyncio.Event()
-        self._flowing.set()
+        self._stalls = False
+        self._connections: set[Connection] = set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener: asyncio.Server | None = None
@@ -54,11 +63,25 @@ class ApiGate:
 
     def stall(self) -> None:
         """From now on accept and hold everything: connections stay open and no byte moves."""
-        self._flowing.clear()
+        self._stalls = True
+        for connection in self._connections:
+            connection.flows.clear()
+
+    def silence_watches(self, *, quiet_seconds: float = 3.0) -> int:
+        """Hold what comes on the connections that only listen, and tell how many they are; all others go on.
+
+        A watch asks once and then listens, while calls and the lease ask again every second or two.
+        """
+        now = asyncio.get_running_loop().time()
+        listening = [each for each in self._connections if now - each.asked > quiet_seconds]
+        for connection in listening:
+            connection.flows.clear()
+        return len(listening)
 
     def open(self) -> None:
-        self._is_open = True
-        self._flowing.set()
+        self._is_open, self._stalls = True, False
+        for connection in self._connections:
+            connection.flows.set()
 
     def through(self, kubeconfig: Path) -> Path:
         """A copy of the kubeconfig that goes through the gate."""
@@ -74,21 +97,36 @@ class ApiGate:
             return
         far_reader, far_writer = await asyncio.open_connection(*self._target)
         self._writers |= {writer, far_writer}
+        connection = Connection(asked=asyncio.get_running_loop().time())
+        self._connections.add(connection)
+        if not self._stalls:
+            connection.flows.set()
         ways = [
-            asyncio.create_task(self._copy(reader, far_writer)),
-            asyncio.create_task(self._copy(far_reader, writer)),
+            asyncio.create_task(self._copy(reader, far_writer, connection, asks=True)),
+            asyncio.create_task(self._copy(far_reader, writer, connection)),
         ]
         self._tasks |= set(ways)
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         for end in (writer, far_writer):
             end.transport.abort()
             self._writers.discard(end)
+        connection.flows.set()
         await asyncio.wait(ways)
         self._tasks -= set(ways)
+        self._connections.discard(connection)
 
-    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _copy(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        connection: Connection,
+        *,
+        asks: bool = False,
+    ) -> None:
         with suppress(OSError):
             while data := await reader.read(1 << 16):
-                await self._flowing.wait()
+                if asks:
+                    connection.asked = asyncio.get_running_loop().time()
+                await connection.flows.wait()
                 writer.write(data)
                 await writer.drain()

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -52,6 +53,7 @@ class Operator:
     audit_log: Path | None
     user: str
     command: list[str]
+    environment: Mapping[str, str]
 
     async def text(self, path: str) -> str:
         async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{self.port}{path}") as answer:
@@ -91,7 +93,7 @@ class Operator:
 
     async def restart(self) -> None:
         """Start it again with the same arguments, after it has ended."""
-        self.process = await asyncio.to_thread(_spawn, self.command, self.log)
+        self.process = await asyncio.to_thread(_spawn, self.command, self.log, self.environment)
 
     def tail(self) -> str:
         return self.log.read_text(errors="replace")[-4000:]
@@ -108,7 +110,8 @@ async def an_operator(
     until_ready: bool = True,
     **flags: Any,
 ) -> AsyncIterator[Operator]:
-    """`placement`: where a fake node wants pods; `flags`: over the quick times, `_` for `-`."""
+    """`placement`: where a fake node wants pods; `flags`: over the quick times, `_` for `-`, and of the start itself
+    `account`, `gate` and `environment`."""
     operator = await start_operator(cluster, kube, namespace, folder, placement=placement, **flags)
     try:
         if until_ready:
@@ -141,6 +144,7 @@ async def start_operator(
     port = _free_port()
     account = str(flags.pop("account", ACCOUNT))
     gate: ApiGate | None = flags.pop("gate", None)
+    environment: Mapping[str, str] = flags.pop("environment", {})
     kubeconfig = await _kubeconfig(cluster, kube, namespace, folder, account)
     values = {
         **QUICK,
@@ -156,14 +160,14 @@ async def start_operator(
     command = [sys.executable, "-m", "kvis_operator.cli.main", "operator", "run"]
     command += [f"--{name}={value}" for name, value in values.items() if value is not None]
     log = folder / f"operator-{port}.log"
-    process = await asyncio.to_thread(_spawn, command, log)
+    process = await asyncio.to_thread(_spawn, command, log, environment)
     user = f"system:serviceaccount:{namespace}:{account}"
-    return Operator(process, port, log, cluster.audit_log, user, command)
+    return Operator(process, port, log, cluster.audit_log, user, command, environment)
 
 
-def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
+def _spawn(command: list[str], log: Path, further: Mapping[str, str]) -> subprocess.Popen[bytes]:
     paths = os.pathsep.join(str(ROOT / part) for part in ("operator", "pod_runtime"))
-    environment = {**os.environ, "PYTHONPATH": paths, "TZ": "UTC"}
+    environment = {**os.environ, "PYTHONPATH": paths, "TZ": "UTC", **further}
     with log.open("ab") as stream:
         return subprocess.Popen(command, stdout=stream, stderr=stream, env=environment)
 
@@ -202,7 +206,8 @@ def audited(operator: Operator) -> list[dict[str, Any]]:
 
 
 def _audit(operator: Operator) -> Iterator[dict[str, Any]]:
-    assert operator.audit_log is not None, "this cluster writes no audit log"
+    if operator.audit_log is None:
+        pytest.skip("the audit log of an existing cluster is not at hand")
     with operator.audit_log.open() as lines:
         for line in lines:
             if operator.user in line:

@@ -6,6 +6,7 @@ test is skipped with the one reason that says what to install; `.ci/run` counts 
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import AsyncIterator
 
@@ -48,5 +49,6 @@ async def namespace(kube: client.ApiClient) -> AsyncIterator[str]:
 @pytest_asyncio.fixture
 async def fake_node(kube: client.ApiClient) -> AsyncIterator[FakeNode]:
     """A node of the test's own whose pods only pretend; `fake_node.placement` draws pods to it."""
-    async with FakeNode(kube, f"fake-{secrets.token_hex(4)}") as node:
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    async with FakeNode(kube, f"fake-{secrets.token_hex(4)}", lane=int(worker)) as node:
         yield node

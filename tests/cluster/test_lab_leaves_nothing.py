@@ -24,6 +24,7 @@ from lab.node import TOUCHED_SYSCTLS
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.slow,
+    pytest.mark.alone,
     pytest.mark.timeout(600),
     pytest.mark.usefixtures("own_lab"),
 ]

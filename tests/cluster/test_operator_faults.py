@@ -236,6 +236,26 @@ async def test_connections_that_hang_without_a_word_cost_the_lease_in_time_and_n
             await services.until_replicas("demo", 2, seconds=40)
 
 
+async def test_watches_that_stay_open_and_fall_silent_are_made_up_for_by_relisting(
+    cluster: lab.Cluster,
+    kube: client.ApiClient,
+    namespace: str,
+    fake_node: FakeNode,
+    services: Services,
+    tmp_path: Path,
+) -> None:
+    async with ApiGate(cluster.kubeconfig, tmp_path) as gate:
+        flags: dict[str, Any] = {"placement": fake_node.placement, "gate": gate}
+        async with an_operator(cluster, kube, namespace, tmp_path, **flags) as operator:
+            await services.create(scaling=MANUAL)
+            await services.until_ready()
+            await asyncio.sleep(5)  # what only listens is told from what asks
+            assert gate.silence_watches() >= 3, "services, children and pods are watched"
+            await services.scale("demo", 2)
+            await services.until_replicas("demo", 2, seconds=30)
+            assert operator.process.poll() is None, "one silent watch costs neither lease nor process"
+
+
 @pytest.mark.slow
 async def test_an_api_server_that_is_away_for_60_s_is_waited_for(
     cluster: lab.Cluster,

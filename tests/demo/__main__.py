@@ -32,7 +32,7 @@ def main() -> int:
     parser.add_argument("--down", action="store_true", help="remove what DEMO_KEEP=1 left")
     arguments = parser.parse_args()
     if arguments.down:
-        lab.down()
+        _remove(lab.current())
         return 0
     console = Console(soft_wrap=True)
     try:
@@ -58,6 +58,13 @@ def _run(console: Console) -> int:
     _leave(cluster, console)
     console.print(f"Summary in {SUMMARY}")
     return 1 if broken else 0
+
+
+def _remove(cluster: lab.Cluster | None) -> None:
+    """The cluster, or of one that was there before only what the demo put into it."""
+    if cluster is not None and cluster.source is lab.Source.EXISTING:
+        steps.uninstall(cluster, steps.NAMESPACE)
+    lab.down()
 
 
 async def _walk(cluster: lab.Cluster, console: Console, timed: steps.Steps) -> dict[str, object]:
@@ -108,8 +115,8 @@ async def _show_until(work: object, phase: str, watch: Watch, load: Load, table:
 
 def _leave(cluster: lab.Cluster, console: Console) -> None:
     if os.environ.get("DEMO_KEEP") != "1":
-        console.print("Removing the cluster (DEMO_KEEP=1 keeps it)")
-        lab.down()
+        console.print("Removing what the demo made (DEMO_KEEP=1 keeps it)")
+        _remove(cluster)
         return
     look = f"kubectl --kubeconfig {cluster.kubeconfig} -n {steps.NAMESPACE}"
     console.print("The cluster is up. Try:", highlight=False)

@@ -64,6 +64,12 @@ def install_chart(cluster: Cluster, *, tick_seconds: int = TICK_SECONDS, namespa
     )
 
 
+def uninstall(cluster: Cluster, namespace: str) -> None:
+    """Take away the namespace with its services, then the chart. The resource's definition stays, as in any removal."""
+    kubectl(cluster, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=180s")
+    helm(cluster, "uninstall", RELEASE, "--ignore-not-found", "--wait")
+
+
 def apply_service(cluster: Cluster) -> None:
     kubectl(cluster, "apply", "--namespace", NAMESPACE, "-f", str(HERE / "service.yaml"))
 
@@ -107,9 +113,9 @@ async def serving_url(api: client.ApiClient, namespace: str, name: str) -> str:
     return direct
 
 
-async def ask(url: str) -> str:
+async def ask(url: str, *, model: str = MODEL) -> str:
     messages = [{"role": "user", "content": QUESTION}]
-    body = {"model": MODEL, "messages": messages, "max_tokens": 24, "temperature": 0}
+    body = {"model": model, "messages": messages, "max_tokens": 24, "temperature": 0}
     async with httpx.AsyncClient(timeout=120) as http:
         answer = await http.post(f"{url}/v1/chat/completions", json=body)
     if answer.status_code != httpx.codes.OK:

@@ -33,7 +33,11 @@ class Field:
         return steps.kubectl(self.cluster, "--namespace", self.namespace, *arguments, stdin=stdin)
 
     def apply(self, name: str, **spec: Any) -> None:
-        self.kubectl("apply", "-f", "-", stdin=json.dumps(a_service(name, **spec)))
+        self.create(a_service(name, **spec))
+
+    def create(self, manifest: dict[str, Any]) -> None:
+        """Create an object, in this namespace where its kind has one, or change it."""
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
 
     async def serving(self, name: str) -> str:
         """URL of a service that is Ready."""

@@ -24,6 +24,7 @@ from .progress import StepError, step
 GO_MODULE: Final = Path(__file__).resolve().parent / "go"
 KUBERNETES: Final = "k8s.io/kubernetes"
 VERSION_PACKAGE: Final = "k8s.io/component-base/version"
+HELM_VERSION_PACKAGES: Final = ("helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +101,17 @@ def parse_version(go_mod: str, module: str) -> str:
 
 
 def build_flags(kubernetes_version: str) -> list[str]:
-    """No symbols and no debugging data, which saves a tenth of the compiler's time; Kubernetes' programs report
-    the version that they are linked with."""
+    """No symbols and no debugging data, which saves a tenth of the compiler's time.
+
+    Programs know the version of Kubernetes only from what they are linked with: Kubernetes' own report it, Helm
+    takes it for that of a cluster which it is not asked to reach.
+    """
     major, minor = kubernetes_version.removeprefix("v").split(".")[:2]
-    numbers = {"gitVersion": kubernetes_version, "gitMajor": major, "gitMinor": minor}
-    stamps = [f"-X {VERSION_PACKAGE}.{name}={value}" for name, value in numbers.items()]
+    numbers = {f"{VERSION_PACKAGE}.gitVersion": kubernetes_version}
+    numbers |= {f"{VERSION_PACKAGE}.gitMajor": major, f"{VERSION_PACKAGE}.gitMinor": minor}
+    for package in HELM_VERSION_PACKAGES:
+        numbers |= {f"{package}.k8sVersionMajor": major, f"{package}.k8sVersionMinor": minor}
+    stamps = [f"-X {name}={value}" for name, value in numbers.items()]
     return ["-trimpath", "-gcflags=all=-dwarf=false", f"-ldflags=-s -w {' '.join(stamps)}"]
 
 

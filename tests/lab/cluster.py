@@ -80,6 +80,10 @@ def up(*, with_node: bool = True, with_images: bool = True, use_current: bool = 
 def down() -> None:
     """Take the lab or the kind cluster away; an existing cluster is left alone."""
     layout = default_layout()
+    if sources.existing_kubeconfig(os.environ, use_current=False):
+        say("an existing cluster is left alone")
+        layout.record.unlink(missing_ok=True)
+        return
     with _one_at_a_time(layout):
         _refuse_beside_another(layout)
         kind.delete_if_ours(layout)
@@ -87,7 +91,7 @@ def down() -> None:
 
 
 def current() -> Cluster | None:
-    """The cluster that is up, without starting anything; None when none answers."""
+    """The cluster that is up, without starting anything; None when none answers, or when another is asked for."""
     layout = default_layout()
     try:
         saved = json.loads(layout.record.read_text())
@@ -101,7 +105,8 @@ def current() -> Cluster | None:
         images=saved["images"],
         layout=layout,
     )
-    return cluster if answers(cluster) else None
+    given = sources.existing_kubeconfig(os.environ, use_current=False)
+    return cluster if given in (None, cluster.kubeconfig) and answers(cluster) else None
 
 
 def _whole_already(*, with_node: bool, with_images: bool) -> Cluster | None:

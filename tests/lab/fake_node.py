@@ -30,7 +30,8 @@ LEASE_SECONDS: Final = 40
 RENEW_SECONDS: Final = 10.0
 TICK_SECONDS: Final = 0.2
 FIRST_SUBNET: Final = 10  # pods get 127.<subnet>.x.y; nodes that run at once must not share a subnet
-SUBNETS: Final = 240
+LANES: Final = 16  # nodes in different lanes never do
+SUBNETS_OF_LANE: Final = 15
 CAPACITY: Final = {"cpu": "1000", "memory": "4Ti", "pods": "500", "ephemeral-storage": "4Ti"}
 
 BehaviourOf = Callable[[dict[str, Any]], Behaviour]
@@ -64,12 +65,14 @@ class FakeNode:
         api: client.ApiClient,
         name: str = "fake-0",
         *,
+        lane: int = 0,
         behaviour: BehaviourOf | None = None,
     ) -> None:
         self.name, self.pods = name, dict[str, FakePod]()
         self._core, self._leases = client.CoreV1Api(api), client.CoordinationV1Api(api)
         self._behaviour = behaviour or (lambda _: Behaviour())
-        self._subnet, self._next_address = FIRST_SUBNET + zlib.crc32(name.encode()) % SUBNETS, 1
+        row = zlib.crc32(name.encode()) % SUBNETS_OF_LANE
+        self._subnet, self._next_address = FIRST_SUBNET + row * LANES + lane % LANES, 1
         self._tasks: list[asyncio.Task[None]] = []
         self._runtimes: list[FakeRuntime] = []  # all that may hold a socket
 

@@ -136,6 +136,8 @@ def _deliver(layout: Layout, recipe: Recipe, reference: str) -> None:
 def were_built(layout: Layout) -> bool:
     """Whether the cache holds a runtime image, so that another one needs little room, or is getting one at present:
     then the room was found before, and part of it is taken already."""
+    if _tags_file(layout, "runtime").exists():
+        return True
     with exclusive_if_free(layout.build_lock) as is_free:
         return not is_free or (layout.builds.exists() and builder.has_image(layout, references()["runtime"]))
 

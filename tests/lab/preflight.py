@@ -37,8 +37,9 @@ PACKAGES: Final[dict[str, str]] = {
     "/usr/bin/mmdebstrap": "mmdebstrap",
     "/usr/bin/busybox": "busybox-static",
     "/usr/bin/mount": "mount",
+    "/usr/bin/faketime": "faketime",  # of a test that lets a clock jump
 }
-"""A file that the node needs -> the Debian package that brings it."""
+"""A file that the node or a test needs -> the Debian package that brings it."""
 
 PORTS: Final = (
     names.API_PORT,

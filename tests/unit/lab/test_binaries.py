@@ -23,10 +23,11 @@ def test_a_go_mod_without_the_module_is_an_error() -> None:
         parse_version("module x\n", "a.b/c")
 
 
-def test_kubernetes_reports_the_version_that_it_is_linked_with() -> None:
+def test_programs_know_the_version_that_they_are_linked_with() -> None:
     linker = build_flags("v1.34.4")[-1]
     assert "version.gitVersion=v1.34.4" in linker
     assert "version.gitMinor=34" in linker
+    assert "chartutil.k8sVersionMinor=34" in linker
 
 
 def test_a_full_disk_is_named_as_the_cause() -> None:
