@@ -37,7 +37,7 @@ async def is_gone(kube: client.ApiClient) -> bool:
 
 
 @pytest.mark.alone  # every service of the cluster goes with the definition
-async def test_a_definition_that_was_deleted_and_comes_back_is_served_again(
+async def test_without_its_definition_it_ends_and_started_anew_waits_until_the_definition_is_back(
     cluster: lab.Cluster,
     kube: client.ApiClient,
     namespace: str,
@@ -50,10 +50,11 @@ async def test_a_definition_that_was_deleted_and_comes_back_is_served_again(
         await services.until_ready()
         await client.ApiextensionsV1Api(kube).delete_custom_resource_definition(DEFINITION)
         await eventually(lambda: is_gone(kube), seconds=30, what="the definition is gone")
-        await asyncio.sleep(10)
+        assert await operator.ended(seconds=40) != 0
+        await operator.restart()  # as a kubelet does it
+        await asyncio.sleep(5)
+        assert operator.process.poll() is None, "a restart loop would wait longer and longer"
         await install_crd(kube)
-        if operator.process.poll() is not None:
-            await operator.restart()  # as a kubelet does it
         await services.create(scaling=MANUAL)
         await services.until_ready(seconds=60)
 
