@@ -4,10 +4,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from kvis_runtime.model.matrix import PART_BYTES, Matrix  # noqa: E402
+from kvis_runtime.model.matrix import KERNEL_ENGINES, PART_BYTES, Matrix  # noqa: E402
 
 has_kernel = pytest.mark.skipif(
-    "fbgemm" not in torch.backends.quantized.supported_engines, reason="no float16 kernel for this CPU"
+    torch.backends.quantized.engine not in KERNEL_ENGINES, reason="no float16 kernel for this CPU"
 )
 
 
