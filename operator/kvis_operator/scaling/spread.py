@@ -17,7 +17,11 @@ SIGMAS: Final = (
 )
 PRIOR_MINUTES: Final = 3.0  # that counting noise, which is what to expect, weighs
 FORGETTING: Final = 0.99  # per minute: a memory of an hour and a half
-LARGEST: Final = 0.25  # relative standard deviation; what differs by more is a change of load, not its spread
+OUTLIER: Final = (
+    3.0  # usual deviations: a difference counts as that many at most, so a step of the load is no spread
+)
+LARGEST: Final = 1.0  # relative standard deviation
+FEWEST_REQUESTS: Final = 0.01  # a minute; fewer have no spread that could be told
 LONGEST_GAP_SECONDS: Final = 180.0  # between two minutes that are still neighbours
 
 
@@ -41,8 +45,15 @@ class RateSpread:
         middle = (before + rate) / 2
         if len(minutes) < 3 or middle <= 0:
             return replace(self, minutes=minutes, at=now)
-        square = min(LARGEST**2, ((rate - before) / middle) ** 2 / 2)
+        square = ((rate - before) / middle) ** 2 / 2
+        usual = self._variance(middle)
+        square = min(square, OUTLIER**2 * usual, LARGEST**2)
         return RateSpread(minutes, now, FORGETTING * self.squares + square, FORGETTING * self.weight + 1.0)
+
+    def _variance(self, level: float) -> float:
+        """Relative variance of a minute's rate around `level` > 0."""
+        counting = 1.0 / max(MINUTE * level, FEWEST_REQUESTS)
+        return (PRIOR_MINUTES * counting + self.squares) / (PRIOR_MINUTES + self.weight)
 
     def level(self, memory: float) -> float | None:
         """Mean rate, requests/s, of the last minutes within `memory` seconds; None where that is not even one."""
@@ -56,9 +67,7 @@ class RateSpread:
         """
         if (level := self.level(memory)) is None:
             return None
-        counting = math.sqrt(level / MINUTE)
-        weight = PRIOR_MINUTES + self.weight
-        measured = math.hypot(
-            counting * math.sqrt(PRIOR_MINUTES / weight), level * math.sqrt(self.squares / weight)
-        )
-        return level + SIGMAS * max(measured, counting / math.sqrt(2.0))
+        if level <= 0:
+            return 0.0
+        half_counting = 0.5 / max(MINUTE * level, FEWEST_REQUESTS)
+        return level * (1.0 + SIGMAS * math.sqrt(max(self._variance(level), half_counting)))

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from kvis_operator.scaling.spread import FORGETTING, LARGEST, SIGMAS, RateSpread
+from kvis_operator.scaling.spread import FORGETTING, LARGEST, PRIOR_MINUTES, SIGMAS, RateSpread
 
 NOON = 1_800_000_000.0
 MEMORY = 600.0
@@ -46,9 +46,17 @@ def test_neighbouring_minutes_are_two_apart_so_that_a_window_across_a_change_doe
     assert alternating.usual_peak(MEMORY) == pytest.approx(5.0 + SIGMAS * 5.0 * math.sqrt(0.08), rel=0.05)
 
 
-def test_a_move_of_the_level_counts_no_more_than_the_largest_spread():
-    moved = after(*[60.0] * 20, 6.0)
-    assert moved.squares == pytest.approx(LARGEST**2)
+def test_a_move_of_the_level_counts_as_three_usual_deviations():
+    moved = after(*[60.0] * 20, 30.0)
+    counting = PRIOR_MINUTES / (PRIOR_MINUTES + sum(FORGETTING**i for i in range(18))) / (60.0 * 45.0)
+    assert moved.squares == pytest.approx(9.0 * counting)
+
+
+def test_rates_that_always_jump_are_believed_in_the_end():
+    jumping = after(*[1.0, 1.0, 9.0, 9.0] * 40)
+    level = jumping.level(MEMORY)
+    assert level is not None
+    assert jumping.usual_peak(MEMORY) == pytest.approx(level * (1.0 + SIGMAS * LARGEST), rel=0.05)
 
 
 def test_old_minutes_are_forgotten():
