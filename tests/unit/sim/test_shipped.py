@@ -47,7 +47,7 @@ def test_a_steady_load_within_capacity_causes_no_action():
 
 @pytest.mark.parametrize("state_lost", [False, True])
 def test_a_restart_keeps_the_wanted_replicas(state_lost):
-    controller = a_controller(initial_replicas=3)
+    controller = a_controller(initial_replicas=3, down_memory_seconds=3600.0)
     simulate(a_scenario(initial_replicas=3), controller, seed=1)
     controller.restart(state_lost=state_lost)
     assert controller.state.desired == 3
