@@ -1,9 +1,10 @@
 """How much the request rate of one minute differs from that of the next, for no lasting reason.
 
-Counting alone spreads a rate by its square root; real traffic spreads more. Differences between neighbouring minutes
-measure that without being fooled by a level that moves, since a move shows in one difference only (von Neumann's mean
-square successive difference: half of it estimates the variance). A fleet that could not carry the usual spread would
-be asked to grow again within minutes of shrinking.
+Counting alone spreads a rate by its square root; real traffic spreads more. Differences between minutes of a kind
+measure that without being fooled by a level that moves, since a move shows in few of them (von Neumann's mean square
+successive difference: half of it estimates the variance). They are taken two minutes apart, because a minute that lies
+across a change shares half of it with the next. A fleet that could not carry the usual spread would be asked to grow
+again within minutes of shrinking.
 """
 
 import math
@@ -12,14 +13,10 @@ from typing import Final
 
 MINUTE: Final = 60.0
 MINUTES: Final = 10  # whose mean is the level
-SIGMAS: Final = (
-    5.0  # of spread; with 4 a day of 20 % noise about a constant load moved replicas in simulation
-)
+SIGMAS: Final = 5.0  # of spread; with 4 a simulated day of 20 % noise about a constant load moved replicas
 PRIOR_MINUTES: Final = 3.0  # that counting noise, which is what to expect, weighs
 FORGETTING: Final = 0.99  # per minute: a memory of an hour and a half
-OUTLIER: Final = (
-    3.0  # usual deviations: a difference counts as that many at most, so a step of the load is no spread
-)
+OUTLIER: Final = 3.0  # usual deviations that a difference counts as at most: a step of the load is no spread
 LARGEST: Final = 1.0  # relative standard deviation
 FEWEST_REQUESTS: Final = 0.01  # a minute; fewer have no spread that could be told
 LONGEST_GAP_SECONDS: Final = 180.0  # between two minutes that are still neighbours
