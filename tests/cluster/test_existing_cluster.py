@@ -29,6 +29,8 @@ def given(cluster: lab.Cluster, tmp_path: Path) -> Path:
 def run(given: Path, tmp_path: Path) -> Run:
     """`python -m lab` of another checkout, whose user points at the cluster."""
 
+    inherited = {name: value for name, value in os.environ.items() if name not in IMAGES}
+
     def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         settings = {
             "KVIS_KUBECONFIG": str(given),
@@ -37,7 +39,7 @@ def run(given: Path, tmp_path: Path) -> Run:
         }
         return subprocess.run(
             [sys.executable, "-m", "lab", *words],
-            env={**os.environ, **settings, **environment},
+            env={**inherited, **settings, **environment},
             capture_output=True,
             text=True,
             timeout=90,
