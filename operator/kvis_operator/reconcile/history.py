@@ -28,6 +28,7 @@ TOLD_NUMBERS: Final = (
     "backlog",
     "replica_rate",
     "batch",
+    "ready",
     "fresh",
 )
 """The numbers of a decision that go into status, most telling first; the rest is in the operator's

@@ -40,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     size = plan.QUICK if options.quick else plan.full(options.seeds, options.day_seeds)
     recipes = [recipe_named(name) for name in size.scenarios if options.only in name]
+    if not recipes:
+        print(f"--only {options.only}: no such scenario; known: {', '.join(size.scenarios)}", file=sys.stderr)
+        return 2
     minutes = options.minutes or (QUICK_MINUTES if options.quick else FULL_MINUTES)
     scheduler: Scheduler[Outcome] = Scheduler(
         run_job,
