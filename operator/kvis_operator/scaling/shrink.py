@@ -14,6 +14,7 @@ from kvis_operator.scaling.learning import Knowledge
 from kvis_operator.scaling.need import whole
 from kvis_operator.scaling.situation import Situation
 from kvis_operator.scaling.spec import HitSharing
+from kvis_operator.scaling.spread import MINUTE
 from kvis_operator.scaling.state import ScalerState
 
 COVERAGE: Final = 0.9  # of the demand memory that must have been observed
@@ -107,8 +108,19 @@ def _demand_remembered(facts: Situation, known: Knowledge, state: ScalerState) -
 
 
 def _usual_peak_needs_them(facts: Situation, known: Knowledge, state: ScalerState) -> Verdict | None:
-    kept = whole(known.need.keep or 0.0)
-    return _keep(facts, Reason.HOLD_USUAL_PEAK) if kept >= facts.current else None
+    if known.need.keep is None and _asked_to_keep(known):
+        return _keep(facts, Reason.HOLD_METRICS_STALE)
+    return _keep(facts, Reason.HOLD_USUAL_PEAK) if _kept(known) >= facts.current else None
+
+
+def _asked_to_keep(known: Knowledge) -> bool:
+    """Whether the usual peak counts. A user who asks for a memory of less than a minute wants no such care."""
+    return known.memory_seconds >= MINUTE
+
+
+def _kept(known: Knowledge) -> int:
+    """Whole replicas that the usual peak takes; none where it does not count."""
+    return 0 if known.need.keep is None else whole(known.need.keep)
 
 
 _FORBIDDING: Final[tuple[Rule, ...]] = (
@@ -137,7 +149,7 @@ def _memory(known: Knowledge, state: ScalerState) -> float:
 def _consolidated(facts: Situation, known: Knowledge, state: ScalerState) -> Verdict:
     """The fewest replicas, within one step, that the consolidation test lets through."""
     step = max(1, int(STEP_SHARE * facts.current))
-    needed = max(facts.lower, known.need.up or 0, whole(known.need.keep or 0.0))
+    needed = max(facts.lower, known.need.up or 0, _kept(known))
     fewest = max(needed, floor(facts, known, state), facts.current - step)
     sharing = facts.spec.hit_sharing if "pessimistic_hit" in facts.spec.features else HitSharing.UNAWARE
     for replicas in range(fewest, facts.current):

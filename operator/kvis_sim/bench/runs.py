@@ -28,20 +28,22 @@ def controller(method: Method, recipe: Recipe) -> Controller:
 
 
 def _ours(method: Method, recipe: Recipe) -> Controller:
-    """`kvis`: the shipped decision at its defaults; `rho` moves both margins, `prior` makes the profile
-    wrong.
+    """`kvis`: the shipped decision at its defaults; `rho` moves both margins, `memory` sets `downMemory`, in seconds,
+    `prior` makes the profile wrong.
     """
     params = dict(method.params)
     spec = recipe.scaling_spec(prior_factor=params.pop("prior", 1.0))
     if (rho := params.pop("rho", None)) is not None:
         spec = replace(spec, rho_up=rho, rho_down=rho - (spec.rho_up - spec.rho_down))
+    if (memory := params.pop("memory", None)) is not None:
+        spec = replace(spec, down_memory_seconds=memory)
     if method.family != "kvis":
         left_out = method.family.removeprefix("kvis-no-").replace("-", "_")
         if left_out not in ALL_FEATURES:
             raise ValueError(f"unknown ablation {method.family!r}; parts: {', '.join(sorted(ALL_FEATURES))}")
         spec = replace(spec, features=ALL_FEATURES - {left_out})
     if params:
-        raise ValueError(f"kvis has no parameter {next(iter(params))!r}; it has: rho, prior")
+        raise ValueError(f"kvis has no parameter {next(iter(params))!r}; it has: memory, prior, rho")
     return ShippedController(spec, initial_replicas=recipe.initial)
 
 
