@@ -46,3 +46,15 @@ def test_draining_pods_are_not_named_again():
 
 def test_names_break_ties():
     assert victims([a_pod("b"), a_pod("a")], 1) == ("a",)
+
+
+def test_one_of_many_is_named_and_what_it_would_lose_is_the_tokens_it_reuses():
+    busy_cache = a_pod("asked", hit_rate=0.2, hit_queries=1e6)
+    small_cache = a_pod("hot", hit_rate=0.9, hit_queries=1e4)
+    assert victims([busy_cache, small_cache, a_pod("cold", hit_rate=0.0)], 1) == ("cold",)
+    assert victims([busy_cache, small_cache], 1) == ("hot",)
+
+
+def test_an_unknown_cache_is_worth_nothing():
+    assert victims([a_pod("a", hit_rate=0.9, hit_queries=1.0), a_pod("b", hit_rate=None)], 1) == ("b",)
+    assert victims([a_pod("a", hit_rate=0.9, hit_queries=1.0), a_pod("b", hit_queries=None)], 1) == ("b",)
