@@ -37,7 +37,9 @@ class Line:
     in_flight_cost_pct: Paired | None
     in_flight_reversals: float | None
     level_note: str
-    level_cost_pct: float | None
+    level: float | None
+    level_cost_pct: Paired | None
+    level_shortfall: str
     best_default: str
     best_default_attainment: float | None
     attainment_gain: Paired | None
@@ -76,7 +78,9 @@ def _line(outcomes: Outcomes, scenario: str, ours: Outcome) -> Line:
             sum(row.reversals for row in equal.rival.rows) / len(equal.rival.rows) if equal else None
         ),
         level_note=level.note if level else "",
-        level_cost_pct=level.percent if level and level.percents else None,
+        level=level.level if level else None,
+        level_shortfall=level.shortfall if level else "",
+        level_cost_pct=paired_bootstrap(level.percents, seed=STATISTICS_SEED) if level else None,
         best_default=best.method if best else "",
         best_default_attainment=best.attainment if best else None,
         attainment_gain=gains.get(best.method) if best else None,
@@ -107,6 +111,7 @@ HEADER = (
     "Ours: attainment, replica-h",
     "Best tuned in-flight with at least ours",
     "Cost against it",
+    "Cost, both tuned to 99 %",
     "Best default rival",
     "vs static N",
     "vs clairvoyant",
@@ -120,10 +125,19 @@ def cells(line: Line) -> tuple[str, ...]:
         f"{line.attainment:.2%}, {line.replica_hours:.1f}",
         f"{line.in_flight} {percent(line.in_flight_attainment)}" if line.in_flight else "-",
         interval(line.in_flight_cost_pct),
+        _tuned(line),
         f"{line.best_default} {percent(line.best_default_attainment)}" if line.best_default else "-",
         "-" if line.static_ratio is None else f"{line.static_ratio:.2f}x",
         "-" if line.clairvoyant_ratio is None else f"{line.clairvoyant_ratio:.2f}x",
         f"{line.reversals:.1f} / {count(line.in_flight_reversals)}",
+    )
+
+
+def _tuned(line: Line) -> str:
+    """With the level where it is not 99 %, and who does not reach it."""
+    level = f" at {line.level:.0%}" if line.level not in (None, 0.99) else ""
+    return (
+        f"{interval(line.level_cost_pct)}{level}{f', {line.level_shortfall}' if line.level_shortfall else ''}"
     )
 
 

@@ -107,10 +107,11 @@ def _robustness(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Qu
 
 
 def _levels(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Question[Outcome]]]:
+    margins = MARGIN if size.complete else MARGIN[:1]
     for level in LEVELS:
         for recipe in recipes:
             name, seeds = recipe.name, size.of(recipe)
-            yield f"{name}|level|kvis|{level:g}", _at_level(name, MARGIN, level, seeds)
+            yield f"{name}|level|kvis|{level:g}", _at_level(name, margins, level, seeds)
             yield f"{name}|level|in-flight|{level:g}", _at_level(name, IN_FLIGHT, level, seeds)
 
 

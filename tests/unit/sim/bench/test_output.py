@@ -19,7 +19,7 @@ from kvis_sim.bench.search import Outcome
 MUST_REPORT = (
     "mix_shift_cost_vs_best_inflight_pct",
     "fixed_mix_cost_vs_best_inflight_pct_worst",
-    "fixed_mix_cost_at_equal_levels_pct_worst",
+    "fixed_mix_cost_at_our_attainment_pct_worst",
     "scenarios_total",
     "scenarios_won_against_defaults",
     "static_flat_ratio",
