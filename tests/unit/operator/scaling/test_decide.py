@@ -159,6 +159,10 @@ class TestBlind:
         assert (decision.replicas, decision.reason) == (4, Reason.HOLD_METRICS_STALE)
         assert "MetricsStale" in decision.conditions
 
+    def test_a_single_pod_unseen_is_stale_and_none_at_all_is_not(self):
+        assert once(1, pods=blind(an_observation(1), 1).pods).conditions == {"MetricsStale"}
+        assert once(1, ready=0).conditions == frozenset()
+
     def test_with_half_seen_it_may_still_grow(self):
         obs = blind(an_observation(4, rate=60.0), 2)
         assert decide(a_spec(), obs, ScalerState.initial(4), now=NOON)[0].replicas == 8
@@ -247,6 +251,23 @@ def test_the_numbers_of_a_decision_are_these():
         "step_c": 1e-7, "fit_ticks": 0.0,
     }  # fmt: skip
     assert decision.numbers == pytest.approx(expected, rel=1e-3)
+
+
+class TestAtTheMaximum:
+    def test_a_need_of_exactly_the_maximum_is_no_limit(self):
+        decision = once(2, rate=12.0, spec={"max_replicas": 3})
+        assert (decision.replicas, decision.reason) == (3, Reason.CAPACITY)
+
+    def test_a_queue_asks_for_nothing_more(self):
+        loop = Loop(a_spec(max_replicas=3), 3).run(150, rate=4.0, pods=pods(3, waiting=4.0))
+        assert (loop.replicas, loop.decisions[-1].reason) == (3, Reason.HOLD_DEMAND_MEMORY)
+
+    def test_an_objective_that_is_met_is_feasible(self):
+        assert once(3, rate=4.0, spec={"max_replicas": 3}).conditions == frozenset()
+
+    def test_an_objective_missed_below_it_may_yet_be_met(self):
+        loop = Loop(a_spec(), 2).run(45, rate=6.0, ttft_p95_seconds=3.0, waiting=2.0)
+        assert loop.decisions[-1].conditions == frozenset()
 
 
 class TestAblations:

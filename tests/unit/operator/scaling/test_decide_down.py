@@ -116,3 +116,21 @@ class TestDown:
         unseen = replace(loop.state, desired=5, down_at=None, spread=RateSpread(at=loop.now))
         obs = an_observation(5, rate=3.0, kv=0.05, at=loop.now)
         assert decide(a_spec(), obs, unseen, now=loop.now)[0].reason is Reason.HOLD_METRICS_STALE
+
+    def test_not_within_a_minute_of_the_last_and_says_until_when(self):
+        loop = settled(5, rate=18.0, kv=0.05)
+        while not loop.moves:
+            loop.tick(rate=3.0, kv=0.05)
+        shrunk_at = loop.now - TICK
+        decision = loop.tick(rate=3.0, kv=0.05)
+        assert (decision.reason, decision.held_until) == (Reason.COOLDOWN_AFTER_DOWN, shrunk_at + 60.0)
+        loop.run(60 - 2 * TICK, rate=3.0, kv=0.05)
+        assert loop.tick(rate=3.0, kv=0.05).reason is Reason.CONSOLIDATE
+
+    def test_the_hold_ends_when_the_newest_need_of_all_replicas_is_forgotten(self):
+        loop = settled(5, rate=18.0, kv=0.05).run(300, rate=9.0, kv=0.05)
+        decision = loop.tick(rate=3.0, kv=0.05)
+        assert decision.held_until is not None
+        while not loop.moves:
+            loop.tick(rate=3.0, kv=0.05)
+        assert loop.now - TICK == pytest.approx(decision.held_until, abs=TICK)

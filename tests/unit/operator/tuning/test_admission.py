@@ -120,6 +120,10 @@ class TestStorm:
             CapReason.HOLD_EVIDENCE,
         )
 
+    def test_five_requests_are_enough(self):
+        enough = a_capped_pod(finished=5.0, preemptions_per_request=0.4)
+        assert cap_of(enough) == (20, CapReason.PREEMPTION_STORM)
+
     def test_the_size_that_failed_becomes_a_bound(self):
         storm = a_capped_pod(75, preemptions_per_request=0.4)
         _, state = decide_cap(SPEC, storm, an_observation(), CapState(), now=NOON)
