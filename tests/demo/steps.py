@@ -20,6 +20,7 @@ SYSTEM, RELEASE, NAMESPACE, SERVICE = "kvis-system", "kvis", "kvis-demo", "chat"
 MODEL = "smollm2-135m"
 TICK_SECONDS = 5  # faster than the chart's 15 s, so that the story fits in minutes
 READY_SECONDS = 300.0
+ROUTE_SECONDS = 30.0  # for kube-proxy to route a new Service; until then its address leads out of the machine
 QUESTION = "What is the capital of France?"
 
 
@@ -105,12 +106,17 @@ async def serving_url(api: client.ApiClient, namespace: str, name: str) -> str:
     service = await client.CoreV1Api(api).read_namespaced_service(name, namespace)
     port = service.spec.ports[0].port
     direct = f"http://{service.spec.cluster_ip}:{port}"
-    try:
-        async with httpx.AsyncClient(timeout=3) as http:
-            (await http.get(f"{direct}/health")).raise_for_status()
-    except httpx.HTTPError as fault:
-        raise DemoError(f"{direct}/health does not answer from this machine: {fault}") from fault
-    return direct
+    deadline = time.monotonic() + ROUTE_SECONDS
+    while True:
+        try:
+            async with httpx.AsyncClient(timeout=3) as http:
+                (await http.get(f"{direct}/health")).raise_for_status()
+        except httpx.HTTPError as fault:
+            if time.monotonic() > deadline:
+                raise DemoError(f"{direct}/health does not answer from this machine: {fault}") from fault
+        else:
+            return direct
+        await asyncio.sleep(0.5)
 
 
 async def ask(url: str, *, model: str = MODEL) -> str:

@@ -44,6 +44,11 @@ class KubeError(Exception):
         self.message = message
         self.details = details
 
+    @property
+    def is_conflict(self) -> bool:
+        """Whether the object has changed since it was read: somebody was faster, and nothing is wrong."""
+        return self.status == 409 and self.reason == "Conflict"
+
 
 class UnreachableError(Exception):
     """No answer from the API server: nothing is known about whether the call had an effect."""

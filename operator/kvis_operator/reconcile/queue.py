@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 FIRST_RETRY_SECONDS = 1.0
 MAX_RETRY_SECONDS = 60.0
 JITTER = 0.2
+STUBBORN = 3
+"""Passes in a row that found their object changed meanwhile. Fewer are how optimistic writes work, and no errors."""
 
 EXPECTED = (KubeError, UnreachableError, FenceClosedError)
 """The world's faults, told in a line; anything else is ours and is told with its traceback."""
@@ -128,15 +130,10 @@ class WorkQueue:
             async with self._slots:
                 after = await self._look(key)
             entry.failures = 0
-        except Exception as error:
-            self._errors[type(error).__name__] += 1
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other services go on
             entry.failures += 1
             after = self._retry_seconds(entry.failures)
-            details = {"service": str(key), "retry_seconds": round(after, 1), "error": str(error)}
-            if isinstance(error, EXPECTED):
-                logger.warning("Failed to reconcile", extra=details)
-            else:
-                logger.exception("Failed to reconcile", extra=details)
+            self._tell(key, error, entry.failures, after)
         finally:
             entry.running, entry.waiting_since = False, None
             self._changed.set()
@@ -147,6 +144,17 @@ class WorkQueue:
             # A wake during a failed pass must not cut the delay short; during a good one it must.
             keep = entry.due_at is not None and not entry.failures
             entry.due_at = min(entry.due_at or due_at, due_at) if keep else due_at
+
+    def _tell(self, key: Key, error: Exception, failures: int, after: float) -> None:
+        details = {"service": str(key), "retry_seconds": round(after, 1), "error": str(error)}
+        if isinstance(error, KubeError) and error.is_conflict and failures < STUBBORN:
+            logger.info("Changed meanwhile, looking again", extra=details)
+            return
+        self._errors[type(error).__name__] += 1
+        if isinstance(error, EXPECTED):
+            logger.warning("Failed to reconcile", extra=details)
+        else:
+            logger.error("Failed to reconcile", extra=details, exc_info=error)
 
     def _retry_seconds(self, failures: int) -> float:
         delay = min(MAX_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 10))

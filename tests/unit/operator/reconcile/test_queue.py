@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import pytest
+
+from kvis_operator.cluster.client import KubeError
 from kvis_operator.observe.cluster import Key
-from kvis_operator.reconcile.queue import Pass, WorkQueue
+from kvis_operator.reconcile.queue import STUBBORN, Pass, WorkQueue
 
 A, B = Key("ns", "a"), Key("ns", "b")
 
 
 @asynccontextmanager
-async def running(look: Pass, *, workers: int = 4) -> AsyncIterator[WorkQueue]:
-    queue = WorkQueue(look, workers=workers, jitter=lambda: 0.0)
+async def running(
+    look: Pass, *, workers: int = 4, errors: Counter[str] | None = None
+) -> AsyncIterator[WorkQueue]:
+    queue = WorkQueue(look, workers=workers, errors=errors, jitter=lambda: 0.0)
     task = asyncio.create_task(queue.run())
     await asyncio.sleep(0)
     yield queue
@@ -93,6 +99,44 @@ async def test_a_failure_is_tried_again_later_and_events_do_not_make_it_a_hot_lo
             queue.wake(A)
             await asyncio.sleep(0.005)
         assert looks == 1
+
+
+async def failing(error: Exception, times: int) -> Counter[str]:
+    """The errors counted once a look has failed so many times in a row."""
+    looks, errors = 0, Counter[str]()
+
+    async def look(_: Key) -> float | None:
+        nonlocal looks
+        looks += 1
+        raise error
+
+    async with running(look, errors=errors) as queue:
+        for time in range(1, times + 1):
+            queue.wake(A)
+            queue._entries[A].due_at = 0.0
+            queue._changed.set()
+            await until(lambda time=time: looks == time)
+            await until(lambda time=time: queue._entries[A].failures == time)
+    return errors
+
+
+async def test_somebody_who_was_faster_is_no_error_unless_it_goes_on() -> None:
+    conflict = KubeError(409, "Conflict", "the object has been modified", {})
+    assert await failing(conflict, STUBBORN - 1) == {}
+    assert await failing(conflict, STUBBORN + 1) == {"KubeError": 2}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KubeError(409, "AlreadyExists", "it exists", {}),
+        KubeError(403, "Forbidden", "no", {}),
+        ValueError("ours"),
+    ],
+    ids=str,
+)
+async def test_any_other_failure_is_an_error_at_once(error: Exception) -> None:
+    assert await failing(error, 1) == {type(error).__name__: 1}
 
 
 async def test_a_changed_spec_is_looked_at_at_once_whatever_failed_before() -> None:
