@@ -11,7 +11,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -31,6 +30,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import lab
 from api_gate import ApiGate
+from free_port import a_free_port
 from kvis_operator.cluster.access import role_rules
 from kvis_services import eventually
 from service_builders import a_profile_document
@@ -141,7 +141,7 @@ async def start_operator(
     **flags: Any,
 ) -> Operator:
     await install_crd(kube)
-    port = _free_port()
+    port = a_free_port()
     account = str(flags.pop("account", ACCOUNT))
     gate: ApiGate | None = flags.pop("gate", None)
     environment: Mapping[str, str] = flags.pop("environment", {})
@@ -273,10 +273,3 @@ def _admin_key(folder: Path) -> Path:
             )
         )
     return path
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port

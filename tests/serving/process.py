@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from serving.running import a_free_port
+from free_port import a_free_port
 
 ROOT = Path(__file__).parents[2]
 

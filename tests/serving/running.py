@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import json
-import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
+from free_port import a_free_port
 from kvis_runtime.serve.backend import Backend
 from kvis_runtime.serve.drain import DrainTimes
 from kvis_runtime.serve.runtime import Runtime, build
@@ -22,11 +22,6 @@ from serving.waiting import eventually
 
 MODEL_NAME = "tiny"
 POD_UID = "3b1f6a52-0d5e-4a1e-9f3e-1c0a7c1f0001"
-
-
-def a_free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def some_settings(**changes) -> ServeSettings:
@@ -136,7 +131,9 @@ async def a_server(
 
 async def _listening(port: int, ended: asyncio.Task[None]) -> None:
     async with asyncio.timeout(15):
-        while not ended.done():
+        while True:
+            if ended.done():
+                raise RuntimeError("the server ended before it listened") from ended.exception()
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)
             except OSError:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from free_port import a_free_port
 from kvis_kv.flags import EXIT_CONFIG
 from serving.codec import a_model_folder
-from serving.running import a_free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
