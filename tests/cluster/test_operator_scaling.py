@@ -24,9 +24,15 @@ def services(kube: client.ApiClient, namespace: str) -> Services:
     return Services(kube, namespace)
 
 
-async def reasons(kube: client.ApiClient, namespace: str, kind: str = "KVInferenceService") -> list[str]:
-    found = await client.CoreV1Api(kube).list_namespaced_event(namespace)
-    return [event.reason for event in found.items if event.involved_object.kind == kind]
+async def until_told(kube: client.ApiClient, namespace: str, *wanted: str) -> None:
+    """Until events of these reasons are there: they follow the status that they tell of."""
+
+    async def told() -> bool:
+        found = await client.CoreV1Api(kube).list_namespaced_event(namespace)
+        of_services = [event for event in found.items if event.involved_object.kind == "KVInferenceService"]
+        return set(wanted) <= {event.reason for event in of_services}
+
+    await eventually(told, seconds=10, what=f"events {', '.join(wanted)}")
 
 
 async def test_s14_kubectl_scale_in_auto_is_followed_then_taken_back_with_an_event(
@@ -45,7 +51,7 @@ async def test_s14_kubectl_scale_in_auto_is_followed_then_taken_back_with_an_eve
         await services.until_replicas("demo", 3, seconds=10)
         await services.until("demo", "ScalingActive", "ManualHold", seconds=10)
         await services.until_replicas("demo", 1, seconds=25)
-        assert {"ManualHold", "ManualHoldOver"} <= set(await reasons(kube, namespace))
+        await until_told(kube, namespace, "ManualHold", "ManualHoldOver")
 
 
 async def test_kubectl_scale_in_manual_is_followed(
@@ -105,7 +111,7 @@ async def test_pressure_adds_a_replica_and_says_why(
         decision = (await services.get())["status"]["decisions"][0]
         assert decision["knob"] == "replicas"
         assert decision["outcome"] == "Applied"
-        assert decision["reason"] in await reasons(kube, namespace)
+        await until_told(kube, namespace, decision["reason"])
 
 
 async def busy(node: FakeNode, pod: str) -> None:
