@@ -11,6 +11,7 @@ from typing import Any
 from kvis_sim.bench import svg
 from kvis_sim.bench.comparison import HEADER, Line, cells
 from kvis_sim.bench.rows import Row
+from kvis_sim.bench.statistics import Paired
 from kvis_sim.bench.tables import TextTable
 from kvis_sim.scenarios.catalogue import recipe_named
 
@@ -86,12 +87,19 @@ def _text_table(table: TextTable) -> str:
 
 
 def _cells(line: Line) -> str:
-    cost = line.in_flight_cost_pct
-    lost = {3: cost is not None and cost.mean > 0.0, 4: line.won is False}
+    lost = {
+        HEADER.index("Cost against it"): _is_dearer(line.in_flight_cost_pct),
+        HEADER.index("Cost, both tuned to 99 %"): _is_dearer(line.level_cost_pct),
+        HEADER.index("Best default rival"): line.won is False,
+    }
     return "".join(
         f"<td{' class=lost' if lost.get(index) else ''}>{escape(text)}</td>"
         for index, text in enumerate(cells(line))
     )
+
+
+def _is_dearer(cost: Paired | None) -> bool:
+    return cost is not None and cost.mean > 0.0
 
 
 def _plots(plots: Any) -> str:

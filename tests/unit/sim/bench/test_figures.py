@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from kvis_sim.bench import report
 from kvis_sim.bench.comparison import cells, lines
 from kvis_sim.bench.figures import figures, won_against_defaults
 from kvis_sim.bench.methods import DEFAULT_RIVALS, IN_FLIGHT_RIVALS, Method
@@ -122,6 +123,17 @@ def test_what_was_not_simulated_is_none_with_a_reason() -> None:
 def test_a_lost_comparison_stands_in_the_table() -> None:
     (line,) = lines(compared("ramp", ours=11.0, rival=10.0), ["ramp"])
     assert cells(line)[3].startswith("+10.0 %")
+
+
+def test_a_lost_comparison_is_marked_in_its_own_column_of_the_report() -> None:
+    cheaper, dearer = compared("ramp", ours=9.0, rival=10.0), compared("ramp", ours=11.0, rival=10.0)
+    lost_at_99 = swept("ramp", "0.99", ours=12.0, rival=10.0, reached=0.99)
+    won_at_99 = swept("ramp", "0.99", ours=9.0, rival=10.0, reached=0.99)
+    for outcomes, text in ((dearer | won_at_99, "+10.0 %"), (cheaper | lost_at_99, "+20.0 %")):
+        (line,) = lines(outcomes, ["ramp"])
+        row = report._cells(line)
+        assert row.count("class=lost") == 1
+        assert f"<td class=lost>{text}" in row
 
 
 def test_cost_at_a_level_says_who_does_not_reach_it() -> None:
