@@ -26,7 +26,7 @@ from kvis_sim.bench.search import Outcome
 from kvis_sim.bench.tables import tables
 from kvis_sim.scenarios.catalogue import recipe_named
 
-QUICK_MINUTES, FULL_MINUTES = 1.5, 175.0
+QUICK_MINUTES, FULL_MINUTES = 1.7, 175.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m kvis_sim.bench", description="The scaling benchmark")
     parser.add_argument("--quick", action="store_true", help="three short scenarios, within two minutes")
     parser.add_argument(
-        "--minutes", type=float, help="stop asking after so many minutes; default 175, or 1.5 with --quick"
+        "--minutes", type=float, help="stop asking after so many minutes; default 175, or 1.7 with --quick"
     )
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes; default 2")
     parser.add_argument("--seeds", type=int, default=10, help="seeds per scenario; default 10")
