@@ -23,7 +23,7 @@ FIRST_RETRY_SECONDS = 1.0
 MAX_RETRY_SECONDS = 60.0
 JITTER = 0.2
 STUBBORN = 3
-"""Passes in a row that found their object changed meanwhile. Fewer are how optimistic writes work, and no errors."""
+"""Failed passes in a row, of any kind, from which on an object that changed meanwhile counts as an error too."""
 
 EXPECTED = (KubeError, UnreachableError, FenceClosedError)
 """The world's faults, told in a line; anything else is ours and is told with its traceback."""
