@@ -51,10 +51,20 @@ class Scaling(Model):
         MemorySeconds | None,
         Field(
             description="How far back demand is remembered before a replica is given up, such as 30m; "
-            "absent: the larger of 10m and five start times.",
+            "absent: the larger of 10m and five start times, and longer after replicas that were missed soon. "
+            "A shorter one also leaves less room for the usual peaks of the load.",
             alias="downMemory",
         ),
     ] = None
+    spare_replicas: Annotated[
+        Int,
+        Field(
+            description="Replicas on top of what the load needs, for bursts that are over before a new pod serves; "
+            "maxReplicas still bounds the sum.",
+            ge=0,
+            le=1000,
+        ),
+    ] = 0
 
     @model_validator(mode="after")
     def _minimum_within_maximum(self) -> Self:

@@ -89,6 +89,7 @@ def scaling_spec(subject: Accepted, times: LoopTimes) -> ScalingSpec:
         start_seconds=profile.start_seconds,
         tick_seconds=times.tick,
         down_memory_seconds=spec.scaling.down_memory_seconds,
+        spare_replicas=spec.scaling.spare_replicas,
     )
 
 

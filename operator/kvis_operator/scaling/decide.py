@@ -50,7 +50,7 @@ def decide(
         conditions=_conditions(facts, known, learned, verdict),
         held_until=bounded.held_until,
     )
-    return decision, _after(learned, facts, decision)
+    return decision, _after(learned, facts, known, decision)
 
 
 def _wanted(facts: Situation, known: Knowledge, state: ScalerState) -> tuple[Verdict, Guard]:
@@ -162,7 +162,7 @@ def _numbers(facts: Situation, known: Knowledge, state: ScalerState) -> dict[str
         "busy_share": known.busy_share,
         "rho_up": known.rho_up,
         "rho_down": known.rho_down,
-        "memory_seconds": state.flap.memory(known.memory_seconds, known.memory_seconds * state.flap.factor),
+        "memory_seconds": state.flap.memory(known.memory_seconds, known.longest_memory_seconds),
         "start_seconds": facts.start_seconds,
         "ready": facts.ready,
         "fresh": facts.fresh_ready,
@@ -199,14 +199,14 @@ def _conditions(facts: Situation, known: Knowledge, state: ScalerState, verdict:
         SIGNAL_IMPLAUSIBLE: bool(kinds & faults.IMPLAUSIBLE),
         METRICS_DEGRADED: bool(kinds & faults.DEGRADED),
         METRICS_STALE: facts.blind and facts.ready > 0,
-        FLAP_GUARD: state.flap.factor > 1,
+        FLAP_GUARD: state.flap.factor > 1 and known.longest_memory_seconds > known.memory_seconds,
         BUDGET_REACHED: verdict.replicas > facts.upper and facts.upper < facts.spec.max_replicas,
         REPLICAS_STUCK: facts.stuck,
     }
     return frozenset(name for name, holds in holding.items() if holds)
 
 
-def _after(state: ScalerState, facts: Situation, decision: Decision) -> ScalerState:
+def _after(state: ScalerState, facts: Situation, known: Knowledge, decision: Decision) -> ScalerState:
     """The state once the decision is taken. Moves that only obey the bounds are no flapping."""
     state = replace(state, desired=decision.replicas)
     change = decision.replicas - decision.current
@@ -214,7 +214,8 @@ def _after(state: ScalerState, facts: Situation, decision: Decision) -> ScalerSt
         return state
     now = facts.now
     own = decision.reason not in (Reason.LIMITED, Reason.BUDGET_REACHED)
-    flap = state.flap.changed(1 if change > 0 else -1, now=now) if own else state.flap
+    direction = 1 if change > 0 else -1
+    flap = state.flap.changed(direction, now=now, memory=known.memory_seconds) if own else state.flap
     if change < 0:
         return replace(state, flap=flap, down_at=now)
     fresh_tick = state.step_at is None or now - state.step_at >= facts.spec.tick_seconds

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kvis_operator.scaling.capacity import LONGEST_REQUEST, SHORTEST_REQUEST, Capacity, Mix, Replica, capacity
-from kvis_operator.scaling.demand import bucket_width
+from kvis_operator.scaling.demand import LONGEST_SECONDS, bucket_width
 from kvis_operator.scaling.guard import Symptoms, symptoms
 from kvis_operator.scaling.need import Load, Need, need, steady_rate
 from kvis_operator.scaling.situation import Situation
 from kvis_operator.scaling.spec import ScalingSpec, StepTime
+from kvis_operator.scaling.spread import SIGMAS
 from kvis_operator.scaling.state import ScalerState
 from kvis_operator.scaling.step_time import StepFit
 from kvis_operator.signals.observation import Observation, PodPhase
@@ -44,6 +45,7 @@ class Knowledge:
     rho_up: float
     rho_down: float
     memory_seconds: float  # without the flap guard
+    longest_memory_seconds: float  # that the flap guard may make of it
 
 
 def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]:
@@ -57,9 +59,11 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
     margin = state.guard.margin + (DISTRUST_MARGIN if learned.fit.distrusted(now) else 0.0)
     rho_up, rho_down = _reduced(spec.rho_up, margin), _reduced(spec.rho_down, margin)
     memory = memory_seconds(spec, facts.start_seconds)
-    load = _load(facts, step, steady, learned.spread.usual_peak(memory))
+    load = _load(facts, step, steady, learned.spread.usual_peak(memory, _sigmas(spec, facts.start_seconds)))
     best = capacity(replica, mix) if mix else None
-    wanted = need(load, mix, best, replica.kv_tokens, rho_up=rho_up, rho_down=rho_down)
+    wanted = need(
+        load, mix, best, replica.kv_tokens, rho_up=rho_up, rho_down=rho_down, spare=spec.spare_replicas
+    )
     busy = _busy_share(facts, best)
     seen = _symptoms(facts, best, busy)
     alerted_at = state.alerted_at if spec.alert_floor is None else now
@@ -70,8 +74,21 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
     if wanted.down is not None and not facts.blind and not unproven:
         width = bucket_width(memory, spec.tick_seconds)
         learned = replace(learned, demand=state.demand.recorded(wanted.down, now=now, width=width))
+    longest = LONGEST_SECONDS if spec.down_memory_seconds is None else memory
     return Knowledge(
-        replica, step, mix, best, wanted, seen, busy, load.usual_peak, unproven, rho_up, rho_down, memory
+        replica,
+        step,
+        mix,
+        best,
+        wanted,
+        seen,
+        busy,
+        load.usual_peak,
+        unproven,
+        rho_up,
+        rho_down,
+        memory,
+        longest,
     ), learned
 
 
@@ -123,7 +140,17 @@ def memory_seconds(spec: ScalingSpec, start_seconds: float) -> float:
         return 0.0
     if spec.down_memory_seconds is not None:
         return spec.down_memory_seconds
+    return _usual_memory(start_seconds)
+
+
+def _usual_memory(start_seconds: float) -> float:
     return max(SHORTEST_MEMORY_SECONDS, MEMORY_STARTS * start_seconds)
+
+
+def _sigmas(spec: ScalingSpec, start_seconds: float) -> float:
+    """Deviations that the usual peak counts. Who gives a shorter memory wants replicas back sooner in every sense."""
+    given = spec.down_memory_seconds
+    return SIGMAS if given is None else SIGMAS * min(1.0, given / _usual_memory(start_seconds))
 
 
 def _fitted(facts: Situation, state: ScalerState) -> StepFit:

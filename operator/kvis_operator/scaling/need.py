@@ -1,8 +1,8 @@
 """How many replicas the load needs: whole ones to grow to, a fraction to remember for shrinking (reference H4).
 
-    up   = max( ceil(rate / mu_up + max(0, backlog - .3)),  ceil((K + waiting tokens) / (.9 KVcap)) )
-    down = max( rate / mu_dn,  K / (.75 KVcap) )
-    keep = usual peak / mu_up
+    up   = ceil( max( rate / mu_up + max(0, backlog - .3),  (K + waiting tokens) / (.9 KVcap) ) + spare )
+    down = max( rate / mu_dn,  K / (.75 KVcap) ) + spare
+    keep = usual peak / mu_up + spare
 
 Rates are counts of requests, so their noise is known: a burst must stand out of it. What is left after shrinking must
 carry the usual peak (scaling/spread.py) without growing again.
@@ -60,28 +60,42 @@ class Need:
 
 
 def need(
-    load: Load, mix: Mix | None, cap: Capacity | None, kv_tokens: float, *, rho_up: float, rho_down: float
-) -> Need:
-    """Replicas for `load`. `cap` and `mix` are None while the shape of requests is unknown; `kv_tokens` of one."""
+    load: Load, mix: Mix | None, cap: Capacity | None, kv_tokens: float, *, rho_up: float, rho_down: float,
+    spare: float = 0.0,
+) -> Need:  # fmt: skip
+    """Replicas for `load`. `cap` and `mix` are None while the shape of requests is unknown; `kv_tokens` of one.
+
+    `spare` replicas come on top, whatever the load: a burst over before a new pod serves is carried by them alone.
+    """
     rate, bursting = _expected_rate(load)
     compute = _replicas_for(rate, cap, rho_up)
     backlog = _backlog(load, mix)
     queue = 0.0 if backlog is None else max(0.0, backlog - DEAD_BAND)
-    memory = memory_need(_pledged_tokens(load, mix), kv_tokens, KV_FILL_UP)
-    terms = [
-        term for term in (None if compute is None else whole(compute + queue), memory) if term is not None
-    ]
+    held = _filled(_pledged_tokens(load, mix), kv_tokens, KV_FILL_UP)
+    terms = [term for term in (_plus(compute, queue), held) if term is not None]
+    up = whole(max(terms) + spare) if terms else None
     down_compute = _replicas_for(load.steady, cap, rho_down)
-    down_memory = None if load.kv_tokens is None else load.kv_tokens / (KV_FILL_DOWN * kv_tokens)
-    down = None if down_compute is None or down_memory is None else min(MOST, max(down_compute, down_memory))
-    up = max(terms, default=None)
-    keep = _replicas_for(load.usual_peak, cap, rho_up)
-    return Need(up, down, keep, _reason(up, compute, memory, bursting=bursting), rate, backlog, memory)
+    down_memory = _filled(load.kv_tokens, kv_tokens, KV_FILL_DOWN)
+    down = None
+    if down_compute is not None and down_memory is not None:
+        down = min(MOST, max(down_compute, down_memory) + spare)
+    keep = _plus(_replicas_for(load.usual_peak, cap, rho_up), spare)
+    reason = _reason(up, _plus(compute, spare), _plus(held, spare), bursting=bursting)
+    return Need(up, down, keep, reason, rate, backlog, None if held is None else whole(held))
+
+
+def _plus(replicas: float | None, more: float) -> float | None:
+    return None if replicas is None else replicas + more
 
 
 def memory_need(tokens: float | None, kv_tokens: float, fill: float) -> int | None:
     """Replicas whose KV caches, filled to `fill`, hold `tokens`. 4 pods at .9 for a fill of .5 -> 8."""
-    return None if tokens is None else whole(tokens / (fill * kv_tokens))
+    filled = _filled(tokens, kv_tokens, fill)
+    return None if filled is None else whole(filled)
+
+
+def _filled(tokens: float | None, kv_tokens: float, fill: float) -> float | None:
+    return None if tokens is None else tokens / (fill * kv_tokens)
 
 
 def whole(replicas: float) -> int:
@@ -123,8 +137,8 @@ def _pledged_tokens(load: Load, mix: Mix | None) -> float | None:
     return load.kv_tokens + load.waiting * mix.input_tokens
 
 
-def _reason(up: int | None, compute: float | None, memory: int | None, *, bursting: bool) -> Reason:
-    if up is not None and memory == up and (compute is None or whole(compute) < up):
+def _reason(up: int | None, compute: float | None, held: float | None, *, bursting: bool) -> Reason:
+    if up is not None and held is not None and whole(held) == up and (compute is None or whole(compute) < up):
         return Reason.MEMORY
     if up is not None and compute is not None and whole(compute) < up:
         return Reason.BACKLOG

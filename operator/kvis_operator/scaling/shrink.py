@@ -9,7 +9,6 @@ from typing import Final
 
 from kvis_operator.scaling.consolidation import carries
 from kvis_operator.scaling.decision import Reason
-from kvis_operator.scaling.demand import LONGEST_SECONDS
 from kvis_operator.scaling.learning import Knowledge
 from kvis_operator.scaling.need import whole
 from kvis_operator.scaling.situation import Situation
@@ -101,7 +100,7 @@ def _demand_remembered(facts: Situation, known: Knowledge, state: ScalerState) -
         return None
     until = state.demand.held_until(facts.current - 1, memory, now=facts.now)
     calm = replace(state.flap, factor=1)
-    unguarded = calm.memory(known.memory_seconds, LONGEST_SECONDS)
+    unguarded = calm.memory(known.memory_seconds, known.longest_memory_seconds)
     base = state.demand.floor(unguarded, now=facts.now)
     guarded = base is not None and whole(base) < facts.current and unguarded < memory
     return _keep(facts, Reason.FLAP_GUARD if guarded else Reason.HOLD_DEMAND_MEMORY, until)
@@ -143,7 +142,7 @@ def floor(facts: Situation, known: Knowledge, state: ScalerState) -> int:
 
 
 def _memory(known: Knowledge, state: ScalerState) -> float:
-    return state.flap.memory(known.memory_seconds, LONGEST_SECONDS)
+    return state.flap.memory(known.memory_seconds, known.longest_memory_seconds)
 
 
 def _consolidated(facts: Situation, known: Knowledge, state: ScalerState) -> Verdict:

@@ -48,6 +48,7 @@ class ScalingSpec:
     start_seconds: float = 120.0  # creation to ready, as the profile says; a measured one wins
     tick_seconds: float = 15.0
     down_memory_seconds: float | None = None  # None: max(10 min, 5 x start)
+    spare_replicas: float = 0.0  # on top of what the load needs, for bursts shorter than a start
     rho_up: float = 0.85
     rho_down: float = 0.80
     hit_sharing: HitSharing = HitSharing.UNAWARE
@@ -87,6 +88,8 @@ class ScalingSpec:
             memory,
             ">= 0, or None for the default",
         )
+        spare = self.spare_replicas
+        _require(math.isfinite(spare) and spare >= 0, "spare_replicas", spare, "a finite number >= 0")
         _require(
             0 < self.rho_down <= self.rho_up <= 1,
             "rho_down",

@@ -57,14 +57,15 @@ class RateSpread:
         minutes = self.minutes[-int(memory / MINUTE) :] if memory >= MINUTE else ()
         return sum(minutes) / len(minutes) if minutes else None
 
-    def usual_peak(self, memory: float) -> float | None:
+    def usual_peak(self, memory: float, sigmas: float = SIGMAS) -> float | None:
         """The rate that a minute at this level hardly ever exceeds: as measured, at least half of counting noise.
 
-        Half, because a rate that rests on few requests is averaged over more than a minute.
+        Half, because a rate that rests on few requests is averaged over more than a minute. `sigmas` is how many
+        deviations above its level the peak is.
         """
         if (level := self.level(memory)) is None:
             return None
         if level <= 0:
             return 0.0
         half_counting = 0.5 / max(MINUTE * level, FEWEST_REQUESTS)
-        return level * (1.0 + SIGMAS * math.sqrt(max(self._variance(level), half_counting)))
+        return level * (1.0 + sigmas * math.sqrt(max(self._variance(level), half_counting)))

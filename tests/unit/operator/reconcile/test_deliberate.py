@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvis_operator.reconcile.deliberate import Intent, deliberate
+from kvis_operator.reconcile.deliberate import Intent, deliberate, scaling_spec
 from kvis_operator.reconcile.world import LoopTimes
 from kvis_operator.rollout.replicas import Writer, Written
 from kvis_operator.scaling.decision import Decision, Reason
@@ -103,3 +103,15 @@ def test_auto_never_leaves_the_bounds(decided: int, field: int | None, lower: in
     found = intent(decision=a_decision(1, decided), scaling=bounds, **spec)
     assert lower <= found.replicas <= lower + more
     assert found.write is None or lower <= found.write <= lower + more
+
+
+def test_spare_replicas_and_the_memory_of_the_resource_reach_the_scaler() -> None:
+    scene = a_scene(scaling={**WIDE, "spareReplicas": 2, "downMemory": "5m"})
+    spec = scaling_spec(accepted(scene), LoopTimes())
+    assert (spec.spare_replicas, spec.down_memory_seconds) == (2, 300.0)
+
+
+def test_spare_replicas_stand_ready_without_any_load() -> None:
+    idle = an_observation(1, rate=0.0, kv=0.0)
+    found = intent(seen=idle, replicas=1, scaling={**WIDE, "spareReplicas": 1, "minReplicas": 2})
+    assert found.replicas == 2

@@ -111,6 +111,26 @@ class TestDown:
         assert "FlapGuard" in loop.decisions[-1].conditions
         assert loop.run(900, rate=3.0).replicas < 5
 
+    def test_a_memory_that_the_user_gave_is_not_lengthened_by_the_flap_guard(self):
+        loop = Loop(a_spec(down_memory_seconds=600.0), 5).run(HOUR, rate=18.0)
+        loop.state = replace(loop.state, flap=replace(loop.state.flap, factor=8, eased_at=loop.now))
+        loop.run(900, rate=3.0)
+        assert loop.replicas < 5
+        assert loop.decisions[-1].numbers["memory_seconds"] == 600.0
+        assert not any("FlapGuard" in decision.conditions for decision in loop.decisions)
+
+    def test_the_flap_guard_remembers_for_four_hours_at_most(self):
+        loop = settled(5, rate=18.0)
+        loop.state = replace(loop.state, flap=replace(loop.state.flap, factor=64, eased_at=loop.now))
+        assert loop.tick(rate=18.0).numbers["memory_seconds"] == 4 * HOUR
+
+    @pytest.mark.parametrize(("memory", "replicas"), [(600.0, 3), (1800.0, 3), (120.0, 2)])
+    def test_a_given_memory_shorter_than_usual_counts_lower_usual_peaks(self, memory, replicas):
+        loop = Loop(a_spec(down_memory_seconds=memory), 3)
+        for _ in range(60):
+            loop.run(120, rate=5.0, kv=0.05).run(120, rate=7.0, kv=0.05)
+        assert loop.replicas == replicas
+
     def test_not_while_the_usual_peak_is_unknown(self):
         loop = settled(5, rate=3.0, kv=0.05)
         unseen = replace(loop.state, desired=5, down_at=None, spread=RateSpread(at=loop.now))

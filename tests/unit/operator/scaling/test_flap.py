@@ -3,12 +3,13 @@ import pytest
 from kvis_operator.scaling.flap import FlapGuard
 
 HOUR = 3600.0
+MEMORY = 600.0
 
 
 def after(*moves: tuple[float, int]) -> FlapGuard:
     guard = FlapGuard()
     for at, direction in moves:
-        guard = guard.changed(direction, now=at)
+        guard = guard.changed(direction, now=at, memory=MEMORY)
     return guard
 
 
@@ -30,8 +31,8 @@ def test_reversals_an_hour_apart_do_not_add_up():
     assert after((0, 1), (600, -1), (2401, 1), (600 + HOUR, -1)).factor == 1
 
 
-@pytest.mark.parametrize(("later", "factor"), [(1800, 2), (1801, 1)])
-def test_growing_again_soon_after_shrinking_doubles_the_memory(later, factor):
+@pytest.mark.parametrize(("later", "factor"), [(MEMORY, 2), (MEMORY + 1, 1)])
+def test_growing_again_within_one_memory_of_shrinking_doubles_it(later, factor):
     guard = after((0, -1), (later, 1))
     assert (guard.factor, guard.direction, guard.moved_at) == (factor, 1, later)
 
@@ -62,5 +63,5 @@ def test_the_memory_is_multiplied_up_to_its_limit_and_never_shortened():
 def test_the_factor_has_a_limit():
     guard = FlapGuard(1, None, (), 64, 0.0)
     for i in range(6):
-        guard = guard.changed(-guard.direction, now=float(i))
+        guard = guard.changed(-guard.direction, now=float(i), memory=MEMORY)
     assert guard.factor == 64

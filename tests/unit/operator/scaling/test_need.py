@@ -11,7 +11,9 @@ CAPACITY = Capacity(93, 256, 4.907, 0.08982, 0.0267, feasible=True)
 INFEASIBLE = Capacity(0, 256, 0.0, 0.2, 0.2, feasible=False)
 
 
-def needed(*, cap: Capacity | None = CAPACITY, mix: Mix | None = MIX, **load: Any) -> Need:
+def needed(
+    *, cap: Capacity | None = CAPACITY, mix: Mix | None = MIX, spare: float = 0.0, **load: Any
+) -> Need:
     defaults: dict[str, Any] = {
         "rate_15s": load.get("steady", 20.0),
         "steady": 20.0,
@@ -20,7 +22,7 @@ def needed(*, cap: Capacity | None = CAPACITY, mix: Mix | None = MIX, **load: An
         "tick_seconds": 15.0,
         "prefill_seconds_per_token": 0.000094,
     }
-    return need(Load(**(defaults | load)), mix, cap, 480_000.0, rho_up=0.85, rho_down=0.75)
+    return need(Load(**(defaults | load)), mix, cap, 480_000.0, rho_up=0.85, rho_down=0.75, spare=spare)
 
 
 def test_worked_example_grows_to_five_and_shrinks_no_lower_than_six():
@@ -123,3 +125,30 @@ def test_whole_replicas(replicas, count):
 def test_memory_need_at_another_fill():
     assert memory_need(4 * 0.9 * 480_000, 480_000.0, 0.5) == 8
     assert memory_need(None, 480_000.0, 0.5) is None
+
+
+class TestSpareReplicas:
+    def test_they_come_on_top_of_what_the_load_needs(self):
+        plain, wanted = needed(steady=20.0, usual_peak=25.0), needed(steady=20.0, usual_peak=25.0, spare=2.0)
+        assert (wanted.up, wanted.reason) == (7, Reason.CAPACITY)
+        assert wanted.down == pytest.approx((plain.down or 0.0) + 2.0)
+        assert wanted.keep == pytest.approx((plain.keep or 0.0) + 2.0)
+
+    def test_a_part_of_one_fills_up_what_rounding_leaves_free(self):
+        assert needed(steady=20.0, spare=0.2).up == 5
+        assert needed(steady=20.0, spare=0.21).up == 6
+
+    def test_they_are_there_without_any_load(self):
+        assert needed(steady=0.0, spare=2.0).up == 2
+
+    def test_they_come_on_top_of_what_memory_needs(self):
+        wanted = needed(steady=4.0, kv_tokens=1_000_000.0, spare=1.0)
+        assert (wanted.up, wanted.memory, wanted.reason) == (4, 3, Reason.MEMORY)
+
+    def test_a_queue_is_still_told_as_the_reason(self):
+        wanted = needed(steady=20.0, waiting=1000.0, kv_tokens=None, spare=1.0)
+        assert (wanted.up, wanted.reason) == (7, Reason.BACKLOG)
+
+    def test_they_make_nothing_known_that_is_not(self):
+        wanted = needed(steady=None, rate_15s=None, kv_tokens=None, spare=3.0)
+        assert (wanted.up, wanted.down, wanted.keep) == (None, None, None)

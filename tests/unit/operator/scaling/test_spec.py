@@ -30,6 +30,9 @@ COEFFICIENTS = "finite coefficients >= 0, not all zero"
         ("down_memory_seconds", -1.0, MEMORY),
         ("down_memory_seconds", math.nan, MEMORY),
         ("down_memory_seconds", math.inf, MEMORY),
+        ("spare_replicas", -0.5, "a finite number >= 0"),
+        ("spare_replicas", math.nan, "a finite number >= 0"),
+        ("spare_replicas", math.inf, "a finite number >= 0"),
         ("rho_down", 0.0, MARGINS),
         ("rho_down", 0.9, MARGINS),
         ("prior", StepTime(0.0, 0.0, 0.0, 0.0), COEFFICIENTS),
@@ -54,7 +57,8 @@ def test_what_a_spec_leaves_open_has_these_defaults():
     spec = ScalingSpec(1, 2, StepTime(0.0, 0.0, 1.0, 0.0), 1000.0, 8)
     assert {f.name: getattr(spec, f.name) for f in fields(spec) if f.name not in given} == {
         "ttft_slo_seconds": None, "tpot_slo_seconds": None, "input_tokens_hint": None, "output_tokens_hint": None,
-        "start_seconds": 120.0, "tick_seconds": 15.0, "down_memory_seconds": None, "rho_up": 0.85, "rho_down": 0.80,
+        "start_seconds": 120.0, "tick_seconds": 15.0, "down_memory_seconds": None,
+        "spare_replicas": 0.0, "rho_up": 0.85, "rho_down": 0.80,
         "hit_sharing": HitSharing.UNAWARE, "gpu_budget_replicas": None, "alert_floor": None, "features": ALL_FEATURES,
     }  # fmt: skip
 

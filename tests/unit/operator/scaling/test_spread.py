@@ -86,3 +86,11 @@ def test_a_clock_set_back_starts_the_minutes_anew():
 
 def test_no_requests_have_no_spread():
     assert after(*[0.0] * 12).usual_peak(MEMORY) == 0.0
+
+
+def test_fewer_deviations_make_a_lower_usual_peak():
+    spread = after(*[6.0] * 200)
+    whole, half = spread.usual_peak(MEMORY), spread.usual_peak(MEMORY, SIGMAS / 2)
+    assert whole is not None
+    assert half == pytest.approx(6.0 + (whole - 6.0) / 2)
+    assert spread.usual_peak(MEMORY, 0.0) == pytest.approx(6.0)
