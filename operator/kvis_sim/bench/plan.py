@@ -13,7 +13,6 @@ from kvis_sim.bench.methods import (
     ABLATIONS,
     CLAIRVOYANT,
     DEFAULT_RIVALS,
-    DOWN_WINDOWS,
     FAMILIES,
     IN_FLIGHT_RIVALS,
     OURS,
@@ -25,7 +24,30 @@ from kvis_sim.scenarios.catalogue import SCENARIOS, noise_recipes, variants
 from kvis_sim.scenarios.faults import fault_recipes
 from kvis_sim.scenarios.recipe import DAYS, Kind, Recipe
 
-RHO = (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
+SPARE = (
+    12.0,
+    10.0,
+    9.0,
+    8.0,
+    7.0,
+    6.0,
+    5.0,
+    4.5,
+    4.0,
+    3.5,
+    3.0,
+    2.5,
+    2.0,
+    1.5,
+    1.25,
+    1.0,
+    0.75,
+    0.5,
+    0.25,
+    0.0,
+)
+FULLER = (-0.025, -0.05, -0.075, -0.1, -0.125, -0.15)
+SHORT_MEMORY = 300.0  # the rivals' shorter window
 WRONG_PRIORS = (1.5, 1 / 1.5)
 LEVELS = (0.99, 0.95)
 ROBUSTNESS_SEEDS = 3
@@ -153,9 +175,7 @@ def family_sweep(name: str) -> Sweep:
 
 
 STATIC = (family_sweep("static"),)
-MARGIN = tuple(
-    Sweep(method, "rho", RHO) for method in (OURS, *(OURS.at(memory=window) for window in DOWN_WINDOWS))
-)
+MARGIN = tuple(Sweep(method, "margin", SPARE + FULLER) for method in (OURS, OURS.at(memory=SHORT_MEMORY)))
 IN_FLIGHT = tuple(
     Sweep(method, FAMILIES[method.family].axis, FAMILIES[method.family].values) for method in IN_FLIGHT_RIVALS
 )

@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 
-from kvis_operator.scaling.spec import ALL_FEATURES
+from kvis_operator.scaling.spec import ALL_FEATURES, ScalingSpec
 from kvis_sim.baselines.rival import Bounds
 from kvis_sim.bench.fluid import clairvoyant_row
 from kvis_sim.bench.methods import CLAIRVOYANT, Method, build_rival
@@ -17,7 +17,7 @@ from kvis_sim.shipped import ShippedController
 
 def controller(method: Method, recipe: Recipe) -> Controller:
     if method.is_ours:
-        return _ours(method, recipe)
+        return ShippedController(our_spec(method, recipe), initial_replicas=recipe.initial)
     bounds = Bounds(
         initial_replicas=recipe.initial,
         min_replicas=1,
@@ -27,14 +27,14 @@ def controller(method: Method, recipe: Recipe) -> Controller:
     return build_rival(method, bounds)
 
 
-def _ours(method: Method, recipe: Recipe) -> Controller:
-    """`kvis`: the shipped decision at its defaults; `rho` moves both margins, `memory` sets `downMemory`, in seconds,
-    `prior` makes the profile wrong.
+def our_spec(method: Method, recipe: Recipe) -> ScalingSpec:
+    """`kvis`: the shipped decision at its defaults; `margin` makes it more or less generous, `memory` sets
+    `downMemory`, in seconds, `prior` makes the profile wrong.
     """
     params = dict(method.params)
     spec = recipe.scaling_spec(prior_factor=params.pop("prior", 1.0))
-    if (rho := params.pop("rho", None)) is not None:
-        spec = replace(spec, rho_up=rho, rho_down=rho - (spec.rho_up - spec.rho_down))
+    if (margin := params.pop("margin", None)) is not None:
+        spec = _with_margin(spec, margin)
     if (memory := params.pop("memory", None)) is not None:
         spec = replace(spec, down_memory_seconds=memory)
     if method.family != "kvis":
@@ -43,8 +43,15 @@ def _ours(method: Method, recipe: Recipe) -> Controller:
             raise ValueError(f"unknown ablation {method.family!r}; parts: {', '.join(sorted(ALL_FEATURES))}")
         spec = replace(spec, features=ALL_FEATURES - {left_out})
     if params:
-        raise ValueError(f"kvis has no parameter {next(iter(params))!r}; it has: memory, prior, rho")
-    return ShippedController(spec, initial_replicas=recipe.initial)
+        raise ValueError(f"kvis has no parameter {next(iter(params))!r}; it has: margin, memory, prior")
+    return spec
+
+
+def _with_margin(spec: ScalingSpec, margin: float) -> ScalingSpec:
+    """`margin` spare replicas; below zero, that much more of each replica's capacity is used."""
+    if margin >= 0:
+        return replace(spec, spare_replicas=margin)
+    return replace(spec, rho_up=min(1.0, spec.rho_up - margin), rho_down=spec.rho_down - margin)
 
 
 def run_job(job: Job) -> Row:

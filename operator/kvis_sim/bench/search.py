@@ -1,10 +1,11 @@
 """Finding each method's cheapest setting that reaches an attainment, and what it then costs on all seeds.
 
 The axis of a family runs from its dearest to its cheapest value; attainment falls along it, apart from
-noise, so a bisection on a few tuning seeds finds the edge. The edge is then confirmed on all seeds,
-stepping back towards the dear end while the mean attainment is short.
+noise, so a bisection on a few tuning seeds finds the edge. Edges are then confirmed on all seeds, the
+cheapest first; one that falls short there steps back towards the dear end and queues again.
 """
 
+import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -13,7 +14,7 @@ from kvis_sim.bench.methods import Method
 from kvis_sim.bench.rows import Job, Row
 from kvis_sim.bench.schedule import Question
 
-STEPS_BACK = 4
+CONFIRMED = 8  # settings at most that are run on all seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +98,29 @@ def cheapest(
     edges = []
     for sweep in sweeps:
         edges.append((yield from edge(scenario, sweep, level=level, seeds=seeds.tuning)))
-    reached = [found for found in edges if found.attainment >= level]
-    if reached:
-        chosen = min(reached, key=lambda found: found.replica_hours)
-    else:
-        chosen = max(edges, key=lambda found: found.attainment)
-    index = chosen.index
-    outcome = yield from at_setting(scenario, chosen.sweep.at(index), seeds.comparing)
-    for _ in range(STEPS_BACK):
-        if outcome.attainment >= level or index == 0:
-            break
-        index -= 1
-        outcome = yield from at_setting(scenario, chosen.sweep.at(index), seeds.comparing)
     tried = {label: values for found in edges for label, values in found.tried.items()}
+    reached = [found for found in edges if found.attainment >= level]
+    if not reached:
+        best = max(edges, key=lambda found: found.attainment)
+        outcome = yield from at_setting(scenario, best.sweep.at(best.index), seeds.comparing)
+    else:
+        outcome = yield from _confirmed(scenario, reached, level=level, seeds=seeds)
     return Outcome(scenario, outcome.method, outcome.family, outcome.rows, level, level_name, tried)
+
+
+def _confirmed(scenario: str, edges: Sequence[Edge], *, level: float, seeds: Seeds) -> Question[Outcome]:
+    """The cheapest setting that reaches the level on all seeds, or of those looked at the one that attains most."""
+    queue = [(found.replica_hours, order, found.index) for order, found in enumerate(edges)]
+    heapq.heapify(queue)
+    looked_at: list[Outcome] = []
+    while queue and len(looked_at) < CONFIRMED:
+        _, order, index = heapq.heappop(queue)
+        sweep = edges[order].sweep
+        outcome = yield from at_setting(scenario, sweep.at(index), seeds.comparing)
+        if outcome.attainment >= level:
+            return outcome
+        looked_at.append(outcome)
+        if index > 0:
+            dearer = yield from at_setting(scenario, sweep.at(index - 1), seeds.tuning)
+            heapq.heappush(queue, (dearer.replica_hours, order, index - 1))
+    return max(looked_at, key=lambda outcome: outcome.attainment)

@@ -52,6 +52,33 @@ def test_steps_back_when_the_other_seeds_miss_the_level() -> None:
     assert outcome.method == "hpa-inflight(target=8)"
 
 
+def test_a_rule_that_falls_short_on_all_seeds_gives_way_to_the_next_cheapest() -> None:
+    """Its own next step back may cost more than what another rule already reached."""
+
+    def keda_only_seems_cheaper(job: Job) -> Row:
+        row = falling(job)
+        if row.family == "hpa-inflight":
+            return row
+        short = 0.1 if job.seed == 2 else 0.0
+        return a_row(job, row.attainment - short, 0.9 * row.replica_hours)
+
+    sweeps = (SWEEP, Sweep(Method("keda-inflight"), "target", SWEEP.values))
+    outcome = answer(
+        cheapest("ramp", sweeps, level=0.90, level_name="0.9", seeds=SEEDS), keda_only_seems_cheaper
+    )
+    assert (outcome.method, outcome.reached) == ("hpa-inflight(target=16)", True)
+
+
+def test_the_search_on_all_seeds_ends_with_the_best_that_it_looked_at() -> None:
+    def far_worse_on_the_third_seed(job: Job) -> Row:
+        return falling(job) if job.seed < 2 else a_row(job, 0.1)
+
+    outcome = answer(
+        cheapest("ramp", (SWEEP,), level=0.90, level_name="0.9", seeds=SEEDS), far_worse_on_the_third_seed
+    )
+    assert (outcome.method, outcome.reached) == ("hpa-inflight(target=4)", False)
+
+
 def test_one_setting_is_run_on_every_seed() -> None:
     outcome = answer(at_setting("ramp", Method("kvis"), (3, 4)), lambda job: a_row(job, 0.95))
     assert [row.seed for row in outcome.rows] == [3, 4]
