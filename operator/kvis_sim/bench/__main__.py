@@ -30,7 +30,7 @@ QUICK_MINUTES, FULL_MINUTES = 1.7, 175.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     out = Path(options.out)
     if options.readme:
         output.update_readme(
@@ -43,12 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not recipes:
         print(f"--only {options.only}: no such scenario; known: {', '.join(size.scenarios)}", file=sys.stderr)
         return 2
-    minutes = options.minutes or (QUICK_MINUTES if options.quick else FULL_MINUTES)
     scheduler: Scheduler[Outcome] = Scheduler(
         run_job,
         RowStore(out / "scaling_rows", fingerprints(), any_version=options.keep_rows),
         workers=options.jobs,
-        deadline=time.monotonic() + 60.0 * minutes,
+        deadline=time.monotonic() + 60.0 * minutes_to_ask(options),
         progress=_Progress(),
     )
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -61,6 +60,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = [recipe.name for recipe in recipes]
     _write(out, answers.values, names, plan.thinning(size, len(answers.unanswered)), _command(arguments))
     return 0
+
+
+def minutes_to_ask(options: argparse.Namespace) -> float:
+    """Zero simulates nothing: what earlier runs left is all there is."""
+    if options.minutes is not None:
+        return float(options.minutes)
+    return QUICK_MINUTES if options.quick else FULL_MINUTES
 
 
 def _write(
@@ -108,26 +114,28 @@ class _Progress:
         print(f"{done} runs done, {left} known to be left; now {name:60.60s}", end=end, file=sys.stderr)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m kvis_sim.bench", description="The scaling benchmark")
-    parser.add_argument("--quick", action="store_true", help="three short scenarios, within two minutes")
-    parser.add_argument(
-        "--minutes", type=float, help="stop asking after so many minutes; default 175, or 1.7 with --quick"
+def parser() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(prog="python -m kvis_sim.bench", description="The scaling benchmark")
+    options.add_argument("--quick", action="store_true", help="three short scenarios, within two minutes")
+    options.add_argument(
+        "--minutes",
+        type=float,
+        help="stop asking after so many minutes, 0: at once; default 175, or 1.7 with --quick",
     )
-    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes; default 2")
-    parser.add_argument("--seeds", type=int, default=10, help="seeds per scenario; default 10")
-    parser.add_argument(
+    options.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes; default 2")
+    options.add_argument("--seeds", type=int, default=10, help="seeds per scenario; default 10")
+    options.add_argument(
         "--day-seeds", type=int, default=10, help="seeds for the day-long scenarios; default 10"
     )
-    parser.add_argument("--only", default="", help="only scenarios whose name contains this")
-    parser.add_argument(
+    options.add_argument("--only", default="", help="only scenarios whose name contains this")
+    options.add_argument(
         "--keep-rows", action="store_true", help="accept rows made by other versions of the sources"
     )
-    parser.add_argument("--out", default="build/bench", help="folder for results; default build/bench")
-    parser.add_argument(
+    options.add_argument("--out", default="build/bench", help="folder for results; default build/bench")
+    options.add_argument(
         "--readme", nargs="?", const="README.md", help="only copy the last table into this file"
     )
-    return parser
+    return options
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 import pytest
 
-from kvis_sim.bench.__main__ import main
+from kvis_sim.bench.__main__ import FULL_MINUTES, QUICK_MINUTES, main, minutes_to_ask, parser
 
 
 def test_a_scenario_that_does_not_exist_is_refused_with_those_that_do(
@@ -8,3 +8,16 @@ def test_a_scenario_that_does_not_exist_is_refused_with_those_that_do(
 ) -> None:
     assert main(["--only", "nosuch"]) == 2
     assert "azure-conv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "minutes"),
+    [
+        ([], FULL_MINUTES),
+        (["--quick"], QUICK_MINUTES),
+        (["--minutes", "0"], 0.0),
+        (["--quick", "--minutes", "5"], 5.0),
+    ],
+)
+def test_no_time_at_all_is_a_time_as_well(arguments: list[str], minutes: float) -> None:
+    assert minutes_to_ask(parser().parse_args(arguments)) == minutes
