@@ -56,6 +56,15 @@ class Scaling(Model):
             alias="downMemory",
         ),
     ] = None
+    target_utilization: Annotated[
+        Int,
+        Field(
+            description="Percent of what a replica carries within its objectives that the load may take before another "
+            "is added. One goes when the others would stay five below it.",
+            ge=10,
+            le=100,
+        ),
+    ] = 85
     spare_replicas: Annotated[
         Int,
         Field(

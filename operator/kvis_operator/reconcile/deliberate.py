@@ -19,6 +19,8 @@ from kvis_operator.tuning.admission import CapDecision, CapSpec, CapState, decid
 
 UNKNOWN_LENGTH = 1024
 """Tokens of a sequence where neither the model nor a hint tells; only until a pod reports its capacity."""
+SHRINKING_POINTS = 5
+"""Percent below the target utilisation that the remaining replicas must stay at after one is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ def follows_field(scene: Scene, subject: Accepted) -> bool:
 def scaling_spec(subject: Accepted, times: LoopTimes) -> ScalingSpec:
     spec, plan, profile = subject.service.spec, subject.plan, subject.profile
     prior = profile.step_time
+    utilization = spec.scaling.target_utilization
     capacity = plan.kv_capacity_tokens or plan.max_num_seqs * (plan.max_model_len or UNKNOWN_LENGTH)
     return ScalingSpec(
         min_replicas=spec.scaling.min_replicas,
@@ -90,6 +93,8 @@ def scaling_spec(subject: Accepted, times: LoopTimes) -> ScalingSpec:
         tick_seconds=times.tick,
         down_memory_seconds=spec.scaling.down_memory_seconds,
         spare_replicas=spec.scaling.spare_replicas,
+        rho_up=utilization / 100,
+        rho_down=(utilization - SHRINKING_POINTS) / 100,
     )
 
 

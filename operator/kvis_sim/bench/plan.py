@@ -46,7 +46,26 @@ SPARE = (
     0.25,
     0.0,
 )
-FULLER = (-0.025, -0.05, -0.075, -0.1, -0.125, -0.15)
+RHO = (
+    0.4,
+    0.45,
+    0.5,
+    0.55,
+    0.6,
+    0.65,
+    0.7,
+    0.75,
+    0.8,
+    0.85,
+    0.875,
+    0.8875,
+    0.9,
+    0.9125,
+    0.925,
+    0.95,
+    0.975,
+    1.0,
+)
 SHORT_MEMORY = 300.0  # the rivals' shorter window
 WRONG_PRIORS = (1.5, 1 / 1.5)
 LEVELS = (0.99, 0.95)
@@ -175,7 +194,11 @@ def family_sweep(name: str) -> Sweep:
 
 
 STATIC = (family_sweep("static"),)
-MARGIN = tuple(Sweep(method, "margin", SPARE + FULLER) for method in (OURS, OURS.at(memory=SHORT_MEMORY)))
+MARGIN = tuple(
+    Sweep(method, axis, values)
+    for axis, values in (("spare", SPARE), ("rho", RHO))
+    for method in (OURS, OURS.at(memory=SHORT_MEMORY))
+)
 IN_FLIGHT = tuple(
     Sweep(method, FAMILIES[method.family].axis, FAMILIES[method.family].values) for method in IN_FLIGHT_RIVALS
 )

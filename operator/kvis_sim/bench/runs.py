@@ -28,13 +28,15 @@ def controller(method: Method, recipe: Recipe) -> Controller:
 
 
 def our_spec(method: Method, recipe: Recipe) -> ScalingSpec:
-    """`kvis`: the shipped decision at its defaults; `margin` makes it more or less generous, `memory` sets
+    """`kvis`: the shipped decision at its defaults; `spare` and `rho` make it more or less generous, `memory` sets
     `downMemory`, in seconds, `prior` makes the profile wrong.
     """
     params = dict(method.params)
     spec = recipe.scaling_spec(prior_factor=params.pop("prior", 1.0))
-    if (margin := params.pop("margin", None)) is not None:
-        spec = _with_margin(spec, margin)
+    if (spare := params.pop("spare", None)) is not None:
+        spec = replace(spec, spare_replicas=spare)
+    if (rho := params.pop("rho", None)) is not None:
+        spec = replace(spec, rho_up=rho, rho_down=rho - (spec.rho_up - spec.rho_down))
     if (memory := params.pop("memory", None)) is not None:
         spec = replace(spec, down_memory_seconds=memory)
     if method.family != "kvis":
@@ -43,15 +45,8 @@ def our_spec(method: Method, recipe: Recipe) -> ScalingSpec:
             raise ValueError(f"unknown ablation {method.family!r}; parts: {', '.join(sorted(ALL_FEATURES))}")
         spec = replace(spec, features=ALL_FEATURES - {left_out})
     if params:
-        raise ValueError(f"kvis has no parameter {next(iter(params))!r}; it has: margin, memory, prior")
+        raise ValueError(f"kvis has no parameter {next(iter(params))!r}; it has: memory, prior, rho, spare")
     return spec
-
-
-def _with_margin(spec: ScalingSpec, margin: float) -> ScalingSpec:
-    """`margin` spare replicas; below zero, that much more of each replica's capacity is used."""
-    if margin >= 0:
-        return replace(spec, spare_replicas=margin)
-    return replace(spec, rho_up=min(1.0, spec.rho_up - margin), rho_down=spec.rho_down - margin)
 
 
 def run_job(job: Job) -> Row:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from kvis_operator.reconcile.deliberate import Intent, deliberate, scaling_spec
 from kvis_operator.reconcile.world import LoopTimes
 from kvis_operator.rollout.replicas import Writer, Written
 from kvis_operator.scaling.decision import Decision, Reason
+from kvis_operator.scaling.spec import ScalingSpec
 from kvis_operator.signals.observation import Observation
 from observations import an_observation, blind
 from scenes import NOON, a_decision, a_memory, a_scene, accepted
@@ -105,10 +107,24 @@ def test_auto_never_leaves_the_bounds(decided: int, field: int | None, lower: in
     assert found.write is None or lower <= found.write <= lower + more
 
 
-def test_spare_replicas_and_the_memory_of_the_resource_reach_the_scaler() -> None:
-    scene = a_scene(scaling={**WIDE, "spareReplicas": 2, "downMemory": "5m"})
+def test_what_the_resource_says_of_scaling_reaches_the_scaler() -> None:
+    scene = a_scene(scaling={**WIDE, "spareReplicas": 2, "downMemory": "5m", "targetUtilization": 90})
     spec = scaling_spec(accepted(scene), LoopTimes())
     assert (spec.spare_replicas, spec.down_memory_seconds) == (2, 300.0)
+    assert (spec.rho_up, spec.rho_down) == (0.90, 0.85)
+
+
+def test_what_the_resource_leaves_open_is_the_scalers_default() -> None:
+    spec = scaling_spec(accepted(a_scene(scaling=WIDE)), LoopTimes())
+    names = ("spare_replicas", "down_memory_seconds", "rho_up", "rho_down")
+    defaults = {field.name: field.default for field in fields(ScalingSpec)}
+    assert {name: getattr(spec, name) for name in names} == {name: defaults[name] for name in names}
+
+
+@pytest.mark.parametrize("percent", [10, 100])
+def test_the_outermost_utilizations_work(percent: int) -> None:
+    scene = a_scene(scaling={**WIDE, "targetUtilization": percent})
+    assert scaling_spec(accepted(scene), LoopTimes()).rho_up == percent / 100
 
 
 def test_spare_replicas_stand_ready_without_any_load() -> None:

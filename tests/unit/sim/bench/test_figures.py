@@ -43,7 +43,7 @@ def test_mix_shift_is_compared_with_the_cheapest_rival_of_our_attainment() -> No
 
 
 def swept(scenario: str, level: str, *, ours: float, rival: float, reached: float, theirs: float = 1.0):
-    sweep = outcome(scenario, Method("kvis").at(margin=-0.05), reached, ours, level=float(level))
+    sweep = outcome(scenario, Method("kvis").at(rho=0.9), reached, ours, level=float(level))
     tuned = outcome(scenario, IN_FLIGHT_RIVALS[0], theirs, rival, level=float(level))
     return {f"{scenario}|level|kvis|{level}": sweep, f"{scenario}|level|in-flight|{level}": tuned}
 

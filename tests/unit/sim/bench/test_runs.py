@@ -10,13 +10,13 @@ from kvis_sim.scenarios.catalogue import recipe_named
 RAMP = recipe_named("ramp")
 
 
-def test_a_margin_above_zero_is_spare_replicas() -> None:
-    spec = our_spec(OURS.at(margin=2.5), RAMP)
+def test_spare_replicas_leave_the_utilisation_alone() -> None:
+    spec = our_spec(OURS.at(spare=2.5), RAMP)
     assert (spec.spare_replicas, spec.rho_up, spec.rho_down) == (2.5, 0.85, 0.80)
 
 
-def test_a_margin_below_zero_uses_more_of_each_replica() -> None:
-    spec = our_spec(OURS.at(margin=-0.05), RAMP)
+def test_another_utilisation_keeps_its_distance_to_the_one_for_shrinking() -> None:
+    spec = our_spec(OURS.at(rho=0.9), RAMP)
     assert (spec.spare_replicas, spec.rho_up, spec.rho_down) == pytest.approx((0.0, 0.90, 0.85))
 
 
@@ -28,10 +28,10 @@ def test_every_margin_of_the_sweeps_is_one_the_scaler_accepts_dearest_first() ->
         assert len(set(generosity)) == len(generosity)
 
 
-def test_the_margin_of_zero_is_the_default() -> None:
-    assert our_spec(OURS.at(margin=0.0), RAMP) == our_spec(OURS, RAMP)
+def test_no_spare_replicas_are_the_default() -> None:
+    assert our_spec(OURS.at(spare=0.0), RAMP) == our_spec(OURS, RAMP)
 
 
 def test_an_unknown_parameter_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(ValueError, match="kvis has no parameter 'rho'; it has: margin, memory, prior"):
-        our_spec(OURS.at(rho=0.9), RAMP)
+    with pytest.raises(ValueError, match="kvis has no parameter 'target'; it has: memory, prior, rho, spare"):
+        our_spec(OURS.at(target=0.9), RAMP)
