@@ -130,6 +130,26 @@ def test_more_load_never_means_fewer_replicas(replicas, load, kv, waiting, facto
 @EXAMPLES
 @given(
     replicas=st.sampled_from(sorted(SETTLED)),
+    load=st.floats(0.0, 60.0),
+    kv=st.floats(0.0, 1.0),
+    waiting=st.floats(0.0, 300.0),
+    spare=st.floats(0.0, 20.0),
+    more=st.floats(0.0, 5.0),
+    rho=st.floats(0.5, 0.85),
+)
+def test_a_wider_margin_never_means_fewer_replicas(replicas, load, kv, waiting, spare, more, rho):
+    obs = an_observation(replicas, rate=load, kv=kv, waiting=waiting)
+
+    def replicas_for(**margin: float) -> int:
+        return decide(a_spec(**margin), obs, SETTLED[replicas], now=NOON)[0].replicas
+
+    assert replicas_for(spare_replicas=spare + more) >= replicas_for(spare_replicas=spare)
+    assert replicas_for(rho_up=rho, rho_down=rho - 0.05) >= replicas_for()
+
+
+@EXAMPLES
+@given(
+    replicas=st.sampled_from(sorted(SETTLED)),
     lost=st.integers(1, 9),
     load=st.floats(0.0, 60.0),
     kv=st.floats(0.0, 0.7),
