@@ -13,6 +13,7 @@ from kvis_sim.bench.methods import (
     ABLATIONS,
     CLAIRVOYANT,
     DEFAULT_RIVALS,
+    DOWN_WINDOWS,
     FAMILIES,
     IN_FLIGHT_RIVALS,
     OURS,
@@ -66,7 +67,7 @@ RHO = (
     0.975,
     1.0,
 )
-SHORT_MEMORY = 300.0  # the rivals' shorter window
+SHORT_MEMORY = min(DOWN_WINDOWS)  # the rivals' shorter window
 WRONG_PRIORS = (1.5, 1 / 1.5)
 LEVELS = (0.99, 0.95)
 ROBUSTNESS_SEEDS = 3
@@ -99,8 +100,8 @@ def full(seeds: int, day_seeds: int) -> Size:
 def thinning(size: Size, unanswered: int) -> str:
     """In words, what was left out against the whole protocol."""
     text = (
-        f"{len(size.seeds)} seeds ({len(size.day_seeds)} for day-long scenarios); rivals' settings searched "
-        f"by bisection on {len(size.seeds[:2])} seeds, the best of them then run on all."
+        f"{len(size.seeds)} seeds ({len(size.day_seeds)} for day-long scenarios); settings searched by bisection "
+        f"on {len(size.seeds[:2])} seeds (one of a day), then confirmed on all, the cheapest first."
     )
     return f"{text} {unanswered} questions were left open for lack of time." if unanswered else text
 

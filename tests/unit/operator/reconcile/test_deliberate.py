@@ -125,9 +125,3 @@ def test_what_the_resource_leaves_open_is_the_scalers_default() -> None:
 def test_the_outermost_utilizations_work(percent: int) -> None:
     scene = a_scene(scaling={**WIDE, "targetUtilization": percent})
     assert scaling_spec(accepted(scene), LoopTimes()).rho_up == percent / 100
-
-
-def test_spare_replicas_stand_ready_without_any_load() -> None:
-    idle = an_observation(1, rate=0.0, kv=0.0)
-    found = intent(seen=idle, replicas=1, scaling={**WIDE, "spareReplicas": 1, "minReplicas": 2})
-    assert found.replicas == 2

@@ -154,3 +154,13 @@ class TestDown:
         while not loop.moves:
             loop.tick(rate=3.0, kv=0.05)
         assert loop.now - TICK == pytest.approx(decision.held_until, abs=TICK)
+
+
+class TestSpareReplicas:
+    def test_they_are_added_and_kept_without_any_load(self):
+        loop = Loop(a_spec(spare_replicas=3.0), 1).run(2 * HOUR, rate=0.0, kv=0.0)
+        assert loop.replicas == 3
+
+    def test_they_never_lead_beyond_the_maximum(self):
+        loop = Loop(a_spec(spare_replicas=50.0, max_replicas=4), 1).run(300, rate=3.0)
+        assert (loop.replicas, loop.moves[0].reason) == (4, Reason.LIMITED)
