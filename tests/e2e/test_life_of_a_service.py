@@ -17,7 +17,8 @@ from e2e.field import Field, eventually
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 SMALL = Phase("steady", rate=0.2, seconds=60)
-PRESSURE = Phase("pressure", rate=0.8, seconds=60)
+# Long enough for several ticks to find the cache full: at one moment it may just have room for no further prompt.
+PRESSURE = Phase("pressure", rate=0.8, seconds=105)
 
 
 def the_load(url: str) -> Load:
