@@ -32,6 +32,7 @@ STILL_SECONDS: Final = 120.0  # requests in flight and no counter moving for thi
 LATE_SECONDS: Final = 1.0  # a sample this much later than two intervals is late, not stale
 SKEW_SECONDS: Final = 5.0
 P95: Final = 0.95
+FIRST_STARTS: Final = 3.0  # expected ones since a pod was created, after which it may have been ready before
 WARM_REQUESTS: Final = 50.0  # before the hit rate means something
 PRACTISED_TOKENS: Final = 1000.0  # generated before the speed does: the first steps compile and allocate
 BUSY_RUNNING: Final = 2.0  # above this at both ends of an interval the engine was busy throughout
@@ -88,8 +89,9 @@ def read_pod(
     shape, recent, warm_shape = windows.shape, windows.recent, windows.warm_shape
     return Reading(
         signals, last.sample,
-        tick_rate=_rate(pod, track, interval), minute_rate=_rate(pod, track, RATE_SECONDS),
-        steady_rate=_rate(pod, track, STEADY_SECONDS),
+        tick_rate=_rate(pod, track, interval, start_seconds),
+        minute_rate=_rate(pod, track, RATE_SECONDS, start_seconds),
+        steady_rate=_rate(pod, track, STEADY_SECONDS, start_seconds),
         recent=recent.change if recent else None, shape=shape.change if shape else None,
         warm_shape=warm_shape.change if warm_shape else None,
         ttft=growth(recent.first.ttft, recent.last.ttft) if recent and fresh else None,
@@ -162,18 +164,36 @@ def _problems(pod: PodState, track: Track, sample_age: float, interval: float) -
     return frozenset(found)
 
 
-def _rate(pod: PodState, track: Track, seconds: float) -> float | None:
+def _rate(pod: PodState, track: Track, seconds: float, start_seconds: float) -> float | None:
     """Arrivals per second over the last `seconds`.
 
     A pod that became ready inside the window had no arrivals before: they are spread over the whole window, or
-    a new pod that fills at once would count requests twice, with the pods they used to go to.
+    a new pod that fills at once would count requests twice, with the pods they used to go to. Those before its
+    first sample count as well: a new pod draws most of the traffic in its first seconds.
     """
-    window = track.window(seconds, since=track.complete_since("finished_requests"))
+    last, since = track.last, track.complete_since("finished_requests")
+    assert last is not None, "only called with a sample"
+    new = pod.ready_at is not None and pod.ready_at > last.at - seconds
+    window = track.window(seconds, since=since)
+    if new and since is None and _counts_from_birth(pod, track, seconds, start_seconds):
+        finished, inside = last.sample.finished_requests, (last.sample.running, last.sample.waiting)
+        return None if finished is None else (finished + sum(n or 0.0 for n in inside)) / seconds
     if window is None or window.change.arrivals is None or not window.change.covered_seconds:
         return None
-    new = pod.ready_at is not None and pod.ready_at > window.last.at - seconds
     span = max(seconds if new else 0.0, window.change.covered_seconds)
     return window.change.arrivals / span
+
+
+def _counts_from_birth(pod: PodState, track: Track, seconds: float, start_seconds: float) -> bool:
+    """Whether all that the pod has counted came since it became ready, and some of it before its first sample.
+
+    Not so if it was ready before and is again, which takes longer than a start since it was created, or if its engine
+    restarted.
+    """
+    assert pod.ready_at is not None, "only called with a pod that was ready"
+    unseen = track.first_at is not None and track.first_at > pod.ready_at
+    first_start = pod.ready_at - pod.created_at <= FIRST_STARTS * start_seconds
+    return unseen and first_start and not track.reset_within(seconds)
 
 
 def _shift(track: Track, seconds: float, since: float | None) -> tuple[Counters | None, float]:

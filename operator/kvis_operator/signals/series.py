@@ -90,6 +90,11 @@ class Track:
         return self._points[-1] if self._points else None
 
     @property
+    def first_at(self) -> float | None:
+        """Time of the oldest sample that is kept."""
+        return self._times[0] if self._times else None
+
+    @property
     def moved_at(self) -> float | None:
         """When a counter last changed, or the pod last was idle."""
         return self._moved_at
