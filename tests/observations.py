@@ -29,8 +29,6 @@ def a_spec(**changes: Any) -> ScalingSpec:
         "ttft_slo_seconds": 2.0,
         "tpot_slo_seconds": 0.1,
         "start_seconds": 120.0,
-        "rho_up": 0.85,
-        "rho_down": 0.80,
     }
     return ScalingSpec(**(defaults | changes))
 

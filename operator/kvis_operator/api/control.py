@@ -60,11 +60,11 @@ class Scaling(Model):
         Int,
         Field(
             description="Percent of what a replica carries within its objectives that the load may take before another "
-            "is added. One goes when the others would stay within it, usual peaks included.",
+            "is added. One goes when the others would stay five below it.",
             ge=10,
             le=100,
         ),
-    ] = 86
+    ] = 85
     spare_replicas: Annotated[
         Int,
         Field(

@@ -19,6 +19,7 @@ from kvis_operator.tuning.admission import CapDecision, CapSpec, CapState, decid
 
 UNKNOWN_LENGTH = 1024
 """Tokens of a sequence where neither the model nor a hint tells; only until a pod reports its capacity."""
+SHRINKING_POINTS = 5
 """Percent below the target utilisation that the remaining replicas must stay at after one is given up."""
 
 
@@ -93,7 +94,7 @@ def scaling_spec(subject: Accepted, times: LoopTimes) -> ScalingSpec:
         down_memory_seconds=spec.scaling.down_memory_seconds,
         spare_replicas=spec.scaling.spare_replicas,
         rho_up=utilization / 100,
-        rho_down=utilization / 100,
+        rho_down=(utilization - SHRINKING_POINTS) / 100,
     )
 
 

@@ -1,8 +1,7 @@
 """Flap budget: changes of direction are what users pay for, so their number is limited, not only their rate.
 
 Growing again within one demand memory of shrinking means that demand was remembered for too short a time: the memory
-doubles, up to 4 hours. So do more than 2 reversals within an hour. It halves after 2 quiet hours: after 6, as in
-reference H5.5, one wave in the morning is paid for until the evening.
+doubles, up to 4 hours. So do more than 2 reversals within an hour. It halves after 6 quiet hours (reference H5.5).
 Growing later than that is no regret: the replica was spared for longer than it had been kept in case. A memory that
 the user gave is not lengthened.
 """
@@ -12,7 +11,7 @@ from typing import Final
 
 WINDOW_SECONDS: Final = 3600.0
 BUDGET: Final = 2
-QUIET_SECONDS: Final = 2 * 3600.0
+QUIET_SECONDS: Final = 6 * 3600.0
 LARGEST_FACTOR: Final = 64
 
 
@@ -35,7 +34,7 @@ class FlapGuard:
         return FlapGuard(direction, now, recent, self.factor, now)
 
     def eased(self, *, now: float) -> "FlapGuard":
-        """With the factor halved if the last 2 hours were quiet."""
+        """With the factor halved if the last 6 hours were quiet."""
         if self.factor == 1 or self.eased_at is None or now - self.eased_at < QUIET_SECONDS:
             return self
         return replace(self, factor=self.factor // 2, eased_at=now)

@@ -49,8 +49,8 @@ class ScalingSpec:
     tick_seconds: float = 15.0
     down_memory_seconds: float | None = None  # None: max(10 min, 5 x start)
     spare_replicas: float = 0.0  # on top of what the load needs, for bursts shorter than a start
-    rho_up: float = 0.86
-    rho_down: float = 0.86  # no less: the demand memory and the usual peak keep the distance
+    rho_up: float = 0.85
+    rho_down: float = 0.80
     hit_sharing: HitSharing = HitSharing.UNAWARE
     gpu_budget_replicas: int | None = None
     alert_floor: int | None = None  # set while a cache-pressure alert holds

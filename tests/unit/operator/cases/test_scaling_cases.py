@@ -8,14 +8,12 @@ import pytest
 from kvis_operator.scaling.decide import decide
 from kvis_operator.scaling.decision import Reason
 from kvis_operator.scaling.need import memory_need
-from kvis_operator.scaling.spec import ScalingSpec
 from kvis_operator.scaling.state import ScalerState
 from kvis_operator.signals.observation import PodPhase
 from kvis_operator.signals.series import Fleet
 from observations import (
     KV,
     NOON,
-    PRIOR,
     TICK,
     Loop,
     a_pod,
@@ -147,8 +145,8 @@ def test_s18_contradictory_bounds_are_refused_with_the_field():
 
 
 def test_s19_absent_thresholds_are_defaults_and_never_zero():
-    spec = ScalingSpec(1, 4, PRIOR, KV, 256)
-    assert (spec.rho_up, spec.rho_down, spec.down_memory_seconds) == (0.86, 0.86, None)
+    spec = a_spec()
+    assert (spec.rho_up, spec.rho_down, spec.down_memory_seconds) == (0.85, 0.80, None)
     numbers = decide(spec, an_observation(2), ScalerState.initial(2), now=NOON)[0].numbers
     assert numbers["memory_seconds"] > 0
 

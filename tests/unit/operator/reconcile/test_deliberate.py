@@ -111,7 +111,7 @@ def test_what_the_resource_says_of_scaling_reaches_the_scaler() -> None:
     scene = a_scene(scaling={**WIDE, "spareReplicas": 2, "downMemory": "5m", "targetUtilization": 90})
     spec = scaling_spec(accepted(scene), LoopTimes())
     assert (spec.spare_replicas, spec.down_memory_seconds) == (2, 300.0)
-    assert (spec.rho_up, spec.rho_down) == (0.90, 0.90)
+    assert (spec.rho_up, spec.rho_down) == (0.90, 0.85)
 
 
 def test_what_the_resource_leaves_open_is_the_scalers_default() -> None:

@@ -41,12 +41,12 @@ def test_shrinking_soon_after_growing_is_not_regretted():
     assert after((0, 1), (600, -1)).factor == 1
 
 
-def test_the_memory_halves_after_two_quiet_hours():
+def test_the_memory_halves_after_six_quiet_hours():
     guard = FlapGuard(1, None, (), 4, 0.0)
-    assert guard.eased(now=2 * HOUR - 1).factor == 4
-    eased = guard.eased(now=2 * HOUR)
-    assert (eased.factor, eased.eased_at) == (2, 2 * HOUR)
-    assert eased.eased(now=3 * HOUR).factor == 2
+    assert guard.eased(now=6 * HOUR - 1).factor == 4
+    eased = guard.eased(now=6 * HOUR)
+    assert (eased.factor, eased.eased_at) == (2, 6 * HOUR)
+    assert eased.eased(now=7 * HOUR).factor == 2
 
 
 def test_a_calm_guard_has_nothing_to_ease():

@@ -58,7 +58,7 @@ def test_what_a_spec_leaves_open_has_these_defaults():
     assert {f.name: getattr(spec, f.name) for f in fields(spec) if f.name not in given} == {
         "ttft_slo_seconds": None, "tpot_slo_seconds": None, "input_tokens_hint": None, "output_tokens_hint": None,
         "start_seconds": 120.0, "tick_seconds": 15.0, "down_memory_seconds": None,
-        "spare_replicas": 0.0, "rho_up": 0.86, "rho_down": 0.86,
+        "spare_replicas": 0.0, "rho_up": 0.85, "rho_down": 0.80,
         "hit_sharing": HitSharing.UNAWARE, "gpu_budget_replicas": None, "alert_floor": None, "features": ALL_FEATURES,
     }  # fmt: skip
 
