@@ -4,9 +4,8 @@
     down = max( rate / mu_dn,  K / (.75 KVcap) ) + spare
     keep = usual peak / mu_up + spare
 
-backlog = waiting / (60 mu), mu being what one replica serves a second. The prompts' work alone, which the reference
-counts, is a small part of it where answers are long. Rates are counts of requests, so their noise is known: a burst
-must stand out of it. What is left after shrinking must carry the usual peak (scaling/spread.py) without growing again.
+Rates are counts of requests, so their noise is known: a burst must stand out of it. What is left after shrinking must
+carry the usual peak (scaling/spread.py) without growing again.
 An unknown input drops its term: the rest may still ask for more, but `down` is then None and nothing shrinks.
 """
 
@@ -70,7 +69,7 @@ def need(
     """
     rate, bursting = _expected_rate(load)
     compute = _replicas_for(rate, cap, rho_up)
-    backlog = _backlog(load, mix, cap)
+    backlog = _backlog(load, mix)
     queue = 0.0 if backlog is None else max(0.0, backlog - DEAD_BAND)
     held = _filled(_pledged_tokens(load, mix), kv_tokens, KV_FILL_UP)
     terms = [term for term in (_plus(compute, queue), held) if term is not None]
@@ -122,15 +121,10 @@ def _replicas_for(rate: float | None, cap: Capacity | None, rho: float) -> float
     return rate / (rho * cap.rate) if cap is not None and cap.feasible else None
 
 
-def _backlog(load: Load, mix: Mix | None, cap: Capacity | None) -> float | None:
-    """Replicas that serve within a minute what waits: prompts and answers alike.
-
-    Where the capacity is unknown or infeasible, those that compute the prompts within a minute, which is less.
-    """
+def _backlog(load: Load, mix: Mix | None) -> float | None:
+    """Replicas that compute within a minute the prompts that wait."""
     if load.waiting is None or mix is None:
         return None
-    if cap is not None and cap.feasible:
-        return load.waiting / (cap.rate * BACKLOG_SECONDS)
     return load.waiting * mix.uncached_tokens * load.prefill_seconds_per_token / BACKLOG_SECONDS
 
 
