@@ -138,7 +138,7 @@ def _pledged_tokens(load: Load, mix: Mix | None) -> float | None:
 
 
 def _reason(up: int | None, compute: float | None, held: float | None, *, bursting: bool) -> Reason:
-    if up is not None and held is not None and whole(held) == up and (compute is None or whole(compute) < up):
+    if up is not None and held is not None and whole(held) == up and (compute is None or compute < held):
         return Reason.MEMORY
     if up is not None and compute is not None and whole(compute) < up:
         return Reason.BACKLOG
