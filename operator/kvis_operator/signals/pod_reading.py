@@ -177,7 +177,7 @@ def _rate(pod: PodState, track: Track, seconds: float, start_seconds: float) -> 
     window = track.window(seconds, since=since)
     if new and since is None and _counts_from_birth(pod, track, seconds, start_seconds):
         finished, inside = last.sample.finished_requests, (last.sample.running, last.sample.waiting)
-        return None if finished is None else (finished + sum(n or 0.0 for n in inside)) / seconds
+        return None if finished is None else (finished + sum(n for n in inside if n is not None)) / seconds
     if window is None or window.change.arrivals is None or not window.change.covered_seconds:
         return None
     span = max(seconds if new else 0.0, window.change.covered_seconds)
