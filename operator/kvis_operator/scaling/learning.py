@@ -21,11 +21,14 @@ from kvis_operator.signals.observation import Observation, PodPhase
 # Noise is not what they are for (scaling/spread.py): they bridge the minutes between one burst and the next.
 SHORTEST_MEMORY_SECONDS: Final = 600.0
 MEMORY_STARTS: Final = 5.0
-DISTRUST_MARGIN: Final = 0.05  # off rho while the fit explains the steps badly
+DISTRUST_MARGIN: Final = 0.05  # off rho while the fit explains the steps badly, or little was seen
 LOWEST_RHO: Final = 0.60
 DRIFT: Final = math.log(1.2)  # means closer than this differ by chance
 PROVEN_TICKS: Final = 4.0  # of step windows, after which the fit has left a wrong prior behind
 PROVING_SECONDS: Final = 240.0  # the longest that model growth waits for them
+WHOLE_SHAPE_SECONDS: Final = (
+    540.0  # of the 600 that the shape of requests is measured over: scrapes do not fit in
+)
 SHIFT: Final = math.log(1.5)  # means this far apart are a shift of the mix: the long one is history
 
 
@@ -57,13 +60,16 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
     step = learned.fit.best(spec.prior, now=now) if "fit" in spec.features else spec.prior
     replica, mix = _replica(facts, step), learned.mix
     margin = state.guard.margin + (DISTRUST_MARGIN if learned.fit.distrusted(now) else 0.0)
-    rho_up, rho_down = _reduced(spec.rho_up, margin), _reduced(spec.rho_down, margin)
+    rho_up = _reduced(spec.rho_up, margin)
+    kept_margin = margin + (0.0 if _seen_in_full(obs) else DISTRUST_MARGIN)
+    rho_down, rho_keep = _reduced(spec.rho_down, kept_margin), _reduced(spec.rho_up, kept_margin)
     memory = memory_seconds(spec, facts.start_seconds)
     load = _load(facts, step, steady, learned.spread.usual_peak(memory, _sigmas(spec, facts.start_seconds)))
     best = capacity(replica, mix) if mix else None
     wanted = need(
-        load, mix, best, replica.kv_tokens, rho_up=rho_up, rho_down=rho_down, spare=spec.spare_replicas
-    )
+        load, mix, best, replica.kv_tokens, rho_up=rho_up, rho_down=rho_down, rho_keep=rho_keep,
+        spare=spec.spare_replicas,
+    )  # fmt: skip
     busy = _busy_share(facts, best)
     seen = _symptoms(facts, best, busy)
     alerted_at = state.alerted_at if spec.alert_floor is None else now
@@ -94,9 +100,9 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
 
 def _measured(facts: Situation, state: ScalerState, steady: float | None) -> ScalerState:
     """With what a new observation says of steps, requests and rates."""
-    spread = state.spread if facts.blind else state.spread.seen(steady, now=facts.now)
-    mix = _mix(facts.spec, facts.obs, state.mix)
-    return replace(state, fit=_fitted(facts, state), mix=mix, spread=spread)
+    spread = state.spread.seen(None if facts.blind else steady, now=facts.now)
+    mix, seconds = _mix(facts, state)
+    return replace(state, fit=_fitted(facts, state), mix=mix, mix_seconds=seconds, spread=spread)
 
 
 def _noted(facts: Situation, state: ScalerState, seen: Symptoms) -> ScalerState:
@@ -159,19 +165,51 @@ def _fitted(facts: Situation, state: ScalerState) -> StepFit:
     return state.fit.updated(windows, facts.spec.prior, now=facts.now) if due else state.fit
 
 
-def _mix(spec: ScalingSpec, obs: Observation, last: Mix | None) -> Mix | None:
-    """Measured, else as last known, else the user's hint."""
+def _mix(facts: Situation, state: ScalerState) -> tuple[Mix | None, float]:
+    """Measured, else as last known, else the user's hint; and how many seconds of requests it rests on."""
+    spec, obs, last = facts.spec, facts.obs, state.mix
     input_tokens = obs.input_tokens or (last.input_tokens if last else spec.input_tokens_hint)
     output_tokens = obs.output_tokens or (last.output_tokens if last else spec.output_tokens_hint)
-    if obs.input_tokens and obs.output_tokens:
-        input_tokens = _blended(obs.input_tokens, obs.recent_input_tokens)
-        output_tokens = _blended(obs.output_tokens, obs.recent_output_tokens)
     if input_tokens is None or output_tokens is None:
-        return last
+        return last, state.mix_seconds
     hit_rate = obs.hit_rate if obs.hit_rate is not None else (last.hit_rate if last else 0.0)
     if "hit" not in spec.features:
         hit_rate = 0.0
-    return Mix(_plausible(input_tokens), _plausible(output_tokens), hit_rate)
+    seconds = state.mix_seconds
+    if obs.input_tokens and obs.output_tokens:
+        kept, seconds = _remembered(facts, state)
+        if last is not None:
+            input_tokens += kept * (last.input_tokens - input_tokens)
+            output_tokens += kept * (last.output_tokens - output_tokens)
+            hit_rate += kept * (last.hit_rate - hit_rate)
+        input_tokens = _blended(input_tokens, obs.recent_input_tokens)
+        output_tokens = _blended(output_tokens, obs.recent_output_tokens)
+    return Mix(_plausible(input_tokens), _plausible(output_tokens), hit_rate), seconds
+
+
+def _seen_in_full(obs: Observation) -> bool:
+    """Whether the shape of requests is measured over a whole window, which it is not after a restart of the operator.
+
+    Until then the capacity moves by some percent for no reason: what is taken away is judged with a margin for that.
+    """
+    return obs.shape_seconds is None or obs.shape_seconds >= WHOLE_SHAPE_SECONDS
+
+
+def _remembered(facts: Situation, state: ScalerState) -> tuple[float, float]:
+    """The weight of the last shape beside the measured one, and the seconds that both rest on.
+
+    What is measured may be of moments only, as after a restart of the operator. Memory fills the window up, as far
+    as it goes, and gives way as the window fills: from tick to tick its weight falls to its share of all the seconds.
+    """
+    measured = facts.obs.shape_seconds
+    if measured is None or _seen_in_full(facts.obs) or state.observed_at is None:
+        return 0.0, WHOLE_SHAPE_SECONDS if measured is None else measured
+    before = max(0.0, measured - max(0.0, facts.now - state.observed_at))
+    older_before = max(0.0, state.mix_seconds - before)
+    older = min(older_before, WHOLE_SHAPE_SECONDS - measured)
+    if older <= 0:
+        return 0.0, measured
+    return older / (older + measured) * (older_before + before) / older_before, older + measured
 
 
 def _plausible(tokens: float) -> float:

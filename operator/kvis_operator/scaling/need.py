@@ -4,8 +4,9 @@
     down = max( rate / mu_dn,  K / (.75 KVcap) ) + spare
     keep = usual peak / mu_up + spare
 
-Rates are counts of requests, so their noise is known: a burst must stand out of it. What is left after shrinking must
-carry the usual peak (scaling/spread.py) without growing again.
+backlog = waiting / (60 mu), mu being what one replica serves a second. The prompts' work alone, which the reference
+counts, is a small part of it where answers are long. Rates are counts of requests, so their noise is known: a burst
+must stand out of it. What is left after shrinking must carry the usual peak (scaling/spread.py) without growing again.
 An unknown input drops its term: the rest may still ask for more, but `down` is then None and nothing shrinks.
 """
 
@@ -61,15 +62,16 @@ class Need:
 
 def need(
     load: Load, mix: Mix | None, cap: Capacity | None, kv_tokens: float, *, rho_up: float, rho_down: float,
-    spare: float = 0.0,
+    rho_keep: float | None = None, spare: float = 0.0,
 ) -> Need:  # fmt: skip
     """Replicas for `load`. `cap` and `mix` are None while the shape of requests is unknown; `kv_tokens` of one.
 
+    The usual peak may take `rho_keep` of what is kept, `rho_up` unless given.
     `spare` replicas come on top, whatever the load: a burst over before a new pod serves is carried by them alone.
     """
     rate, bursting = _expected_rate(load)
     compute = _replicas_for(rate, cap, rho_up)
-    backlog = _backlog(load, mix)
+    backlog = _backlog(load, mix, cap)
     queue = 0.0 if backlog is None else max(0.0, backlog - DEAD_BAND)
     held = _filled(_pledged_tokens(load, mix), kv_tokens, KV_FILL_UP)
     terms = [term for term in (_plus(compute, queue), held) if term is not None]
@@ -79,7 +81,7 @@ def need(
     down = None
     if down_compute is not None and down_memory is not None:
         down = min(MOST, max(down_compute, down_memory) + spare)
-    keep = _plus(_replicas_for(load.usual_peak, cap, rho_up), spare)
+    keep = _plus(_replicas_for(load.usual_peak, cap, rho_up if rho_keep is None else rho_keep), spare)
     reason = _reason(up, _plus(compute, spare), _plus(held, spare), bursting=bursting)
     return Need(up, down, keep, reason, rate, backlog, None if held is None else whole(held))
 
@@ -121,10 +123,15 @@ def _replicas_for(rate: float | None, cap: Capacity | None, rho: float) -> float
     return rate / (rho * cap.rate) if cap is not None and cap.feasible else None
 
 
-def _backlog(load: Load, mix: Mix | None) -> float | None:
-    """Replicas that compute within a minute the prompts that wait."""
+def _backlog(load: Load, mix: Mix | None, cap: Capacity | None) -> float | None:
+    """Replicas that serve within a minute what waits: prompts and answers alike.
+
+    Where the capacity is unknown or infeasible, those that compute the prompts within a minute, which is less.
+    """
     if load.waiting is None or mix is None:
         return None
+    if cap is not None and cap.feasible:
+        return load.waiting / (cap.rate * BACKLOG_SECONDS)
     return load.waiting * mix.uncached_tokens * load.prefill_seconds_per_token / BACKLOG_SECONDS
 
 

@@ -19,7 +19,6 @@ FORGETTING: Final = 0.99  # per minute: a memory of an hour and a half
 OUTLIER: Final = 3.0  # usual deviations that a difference counts as at most: a step of the load is no spread
 LARGEST: Final = 1.0  # relative standard deviation
 FEWEST_REQUESTS: Final = 0.01  # a minute; fewer have no spread that could be told
-LONGEST_GAP_SECONDS: Final = 180.0  # between two minutes that are still neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +29,40 @@ class RateSpread:
     at: float | None = None  # Unix seconds, end of the newest minute
     squares: float = 0.0
     weight: float = 0.0
+    since: float | None = None  # Unix seconds, since when the rate has been known without a break
 
     def seen(self, rate: float | None, *, now: float) -> "RateSpread":
-        """With the rate of the minute that ends now; within a minute of the last one nothing changes."""
-        if rate is None or (self.at is not None and 0 <= now - self.at < MINUTE):
-            return self
-        if not self.minutes or self.at is None or not 0 < now - self.at <= LONGEST_GAP_SECONDS:
-            return replace(self, minutes=(rate,), at=now)
+        """With the last minute's rate at `now`; within a minute of the last one kept no other is.
+
+        A minute that was not seen in full, the rate being unknown or the operator away, counts like the higher of its
+        neighbours and spreads at least as usual: unknown is no calm.
+        """
+        if rate is None:
+            return replace(self, since=None)
+        if self.at is None or now < self.at:
+            return replace(self, minutes=(rate,), at=now, since=now)
+        passed = int((now - self.at) / MINUTE)
+        away = passed > 1 and self.since is not None and self.since <= self.at
+        since = now if away or self.since is None else self.since
+        known = replace(self, since=since)
+        if passed < 1 or now - since < MINUTE:
+            return known
+        for _ in range(min(passed - 1, MINUTES)):
+            known = known._with(max(self.minutes[-1], rate), least=1.0)
+        return replace(known._with(rate), at=now)
+
+    def _with(self, rate: float, least: float = 0.0) -> "RateSpread":
+        """With one more minute, whose difference counts as at least `least` usual ones."""
         minutes = (*self.minutes, rate)[-MINUTES:]
         before = minutes[-3] if len(minutes) > 2 else rate
         middle = (before + rate) / 2
         if len(minutes) < 3 or middle <= 0:
-            return replace(self, minutes=minutes, at=now)
+            return replace(self, minutes=minutes)
         square = ((rate - before) / middle) ** 2 / 2
         usual = self._variance(middle)
-        square = min(square, OUTLIER**2 * usual, LARGEST**2)
-        return RateSpread(minutes, now, FORGETTING * self.squares + square, FORGETTING * self.weight + 1.0)
+        square = min(max(square, least * usual), OUTLIER**2 * usual, LARGEST**2)
+        squares, weight = FORGETTING * self.squares + square, FORGETTING * self.weight + 1.0
+        return replace(self, minutes=minutes, squares=squares, weight=weight)
 
     def _variance(self, level: float) -> float:
         """Relative variance of a minute's rate around `level` > 0."""

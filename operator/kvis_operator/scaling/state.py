@@ -24,6 +24,7 @@ class ScalerState:
     desired: int | None = None  # replicas last decided; None before any decision
     observed_at: float | None = None  # of the newest observation learned from
     mix: Mix | None = None  # last known shape of requests
+    mix_seconds: float = 0.0  # of requests that it rests on
     fit: StepFit = field(default_factory=StepFit)
     spread: RateSpread = field(default_factory=RateSpread)
     demand: DemandRing = field(default_factory=DemandRing)
@@ -63,6 +64,8 @@ class ScalerState:
                 raw[name] = value
         if self.mix is not None:
             raw["mix"] = [self.mix.input_tokens, self.mix.output_tokens, self.mix.hit_rate]
+        if self.mix_seconds:
+            raw["mix_seconds"] = self.mix_seconds
         if self.fit.ticks:
             raw["fit"] = {
                 "m": list(self.fit.moments), "t": list(self.fit.targets), "n": self.fit.ticks, "r": self.fit.residual,
@@ -71,6 +74,7 @@ class ScalerState:
         if self.spread != RateSpread():
             raw["spread"] = {
                 "m": list(self.spread.minutes), "at": self.spread.at, "s": self.spread.squares, "w": self.spread.weight,
+                "since": self.spread.since,
             }  # fmt: skip
         if self.demand.values:
             raw["demand"] = {
@@ -103,6 +107,7 @@ class ScalerState:
                 desired=_whole(raw.get("desired")),
                 observed_at=_number(raw.get("observed_at")),
                 mix=_mix(raw.get("mix")),
+                mix_seconds=_finite(raw.get("mix_seconds", 0.0)),
                 fit=_fit(raw.get("fit")),
                 spread=_spread(raw.get("spread")),
                 demand=_demand(raw.get("demand")),
@@ -180,7 +185,8 @@ def _fit(raw: Any) -> StepFit:
 def _spread(raw: Any) -> RateSpread:
     if raw is None:
         return RateSpread()
-    return RateSpread(tuple(map(_finite, raw["m"])), _number(raw["at"]), _finite(raw["s"]), _finite(raw["w"]))
+    minutes, since = tuple(map(_finite, raw["m"])), _number(raw.get("since"))
+    return RateSpread(minutes, _number(raw["at"]), _finite(raw["s"]), _finite(raw["w"]), since)
 
 
 def _demand(raw: Any) -> DemandRing:

@@ -47,6 +47,7 @@ def observe(
         rate_180s=_floored(total(r.steady_rate for r in serving)),
         input_tokens=_per_request(_input(r.shape) for r in serving),
         output_tokens=_per_request(_output(r.shape, r.running_change) for r in serving),
+        shape_seconds=max((s for r in serving if r.shape and (s := r.shape.covered_seconds)), default=0.0),
         recent_input_tokens=_recent([[_input(c) for c, _ in r.shifts] for r in serving]),
         recent_output_tokens=_recent([[_output(c, change) for c, change in r.shifts] for r in serving]),
         hit_rate=hit_rate,

@@ -103,7 +103,7 @@ class TestUnprovenPrior:
 
     def test_memory_and_queue_do_not_wait(self):
         assert once(2, rate=1.0, kv=0.99, pods=pods(2, warm=False)).replicas == 3
-        assert once(5, rate=20.0, waiting=1000.0, pods=pods(5, warm=False)).replicas == 6
+        assert once(5, rate=20.0, waiting=160.0, pods=pods(5, warm=False)).replicas == 6
 
     def test_a_few_ticks_of_steps_prove_it(self):
         window = StepWindow(200.0, 0.056, 40.0, 93.0, 117_000.0)
@@ -243,7 +243,7 @@ def test_the_numbers_of_a_decision_are_these():
         "ttft_p95_seconds": 0.4, "tpot_p95_seconds": 0.06, "preemptions_per_request": 0.0,
         "need_up": 1.0, "need_down": 4.0 / 3.926,
         "need_keep": 5.291 / 4.171, "usual_peak": 4.0 + 5 * (4.0 / 60.0) ** 0.5,
-        "need_memory": 1.0, "backlog": 3 * 808.5 * 0.000094 / 60,
+        "need_memory": 1.0, "backlog": 3 / (60 * 4.907),
         "floor_memory": 2.0, "batch": 93.0, "batch_max": 256.0, "replica_rate": 4.907, "itl_seconds": 0.08982,
         "best_tpot_seconds": 0.02669, "busy_share": 4.0 / (2 * 4.907), "input_tokens": 1155.0,
         "output_tokens": 211.0, "hit_rate": 0.3, "rho_up": 0.85, "rho_down": 0.80, "memory_seconds": 600.0,
@@ -278,7 +278,7 @@ class TestAblations:
 
     def test_without_backlog_a_queue_does_not_count(self):
         spec = {"features": a_spec().features - {"backlog"}}
-        assert once(5, rate=20.0, waiting=1000.0, pods=pods(5)).replicas == 6
+        assert once(5, rate=20.0, waiting=1000.0, pods=pods(5)).replicas == 8
         assert once(5, rate=20.0, waiting=1000.0, pods=pods(5), spec=spec).replicas == 5
 
     def test_without_hits_every_prompt_is_computed(self):

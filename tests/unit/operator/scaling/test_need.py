@@ -42,14 +42,27 @@ def test_waiting_requests_pledge_memory():
     assert needed(steady=1.0, kv_tokens=400_000.0, waiting=100.0).memory == 2
 
 
-def test_a_queue_asks_for_replicas_that_clear_it_in_a_minute():
+def test_a_queue_asks_for_replicas_that_serve_it_in_a_minute():
     wanted = needed(steady=20.0, waiting=1000.0, kv_tokens=None)
-    assert wanted.backlog == pytest.approx(1000 * 808.5 * 0.000094 / 60)
-    assert (wanted.up, wanted.reason) == (6, Reason.BACKLOG)
+    assert wanted.backlog == pytest.approx(1000 / (60 * 4.907))
+    assert (wanted.up, wanted.reason) == (8, Reason.BACKLOG)
+
+
+def test_a_queue_for_long_answers_asks_for_more_than_its_prompts_do():
+    talkative = Capacity(30, 256, 0.46, 0.08982, 0.0267, feasible=True)
+    wanted = needed(cap=talkative, mix=Mix(200.0, 2000.0, 0.0), steady=3.0, waiting=80.0)
+    assert wanted.backlog == pytest.approx(2.9, abs=0.01)
+    assert 80 * 200 * 0.000094 / 60 < 0.03
+
+
+@pytest.mark.parametrize("cap", [None, INFEASIBLE])
+def test_without_a_capacity_a_queue_is_worth_at_least_its_prompts(cap):
+    assert needed(cap=cap, waiting=1000.0).backlog == pytest.approx(1000 * 808.5 * 0.000094 / 60)
 
 
 def test_a_short_queue_is_not_worth_a_start():
-    assert needed(steady=20.0, waiting=230.0, kv_tokens=None).up == 5
+    assert needed(steady=20.0, waiting=140.0, kv_tokens=None).up == 5
+    assert needed(steady=20.0, waiting=160.0, kv_tokens=None).up == 6
 
 
 def test_a_burst_counts_as_far_as_it_is_certain():
@@ -147,7 +160,7 @@ class TestSpareReplicas:
 
     def test_a_queue_is_still_told_as_the_reason(self):
         wanted = needed(steady=20.0, waiting=1000.0, kv_tokens=None, spare=1.0)
-        assert (wanted.up, wanted.reason) == (7, Reason.BACKLOG)
+        assert (wanted.up, wanted.reason) == (9, Reason.BACKLOG)
 
     def test_they_make_nothing_known_that_is_not(self):
         wanted = needed(steady=None, rate_15s=None, kv_tokens=None, spare=3.0)

@@ -66,18 +66,46 @@ def test_old_minutes_are_forgotten():
 
 def test_within_a_minute_nothing_changes():
     spread = after(4.0, 5.0)
-    assert spread.seen(9.0, now=NOON + 60.0 + 59.0) is spread
+    assert spread.seen(9.0, now=NOON + 60.0 + 59.0) == spread
 
 
-def test_an_unknown_rate_changes_nothing():
-    spread = after(4.0, 5.0)
-    assert spread.seen(None, now=NOON + 600.0) is spread
+class TestUnseenMinutes:
+    def test_an_unknown_rate_changes_no_minute(self):
+        spread = after(4.0, 5.0)
+        unknown = spread.seen(None, now=NOON + 600.0)
+        assert (unknown.minutes, unknown.at, unknown.squares) == (spread.minutes, spread.at, spread.squares)
 
+    def test_a_rate_known_again_is_no_minutes_rate_until_it_was_known_for_one(self):
+        spread = after(4.0, 4.0).seen(None, now=NOON + 75.0)
+        for seconds in (90.0, 105.0, 120.0, 135.0):
+            spread = spread.seen(1.0, now=NOON + seconds)
+        assert spread.minutes == (4.0, 4.0)
+        assert spread.seen(3.0, now=NOON + 150.0).minutes == (4.0, 4.0, 3.0)
 
-def test_minutes_with_a_gap_between_them_are_no_neighbours():
-    spread = after(4.0, 4.0, 4.0)
-    resumed = spread.seen(9.0, now=NOON + 120.0 + 181.0)
-    assert (resumed.minutes, resumed.squares) == ((9.0,), spread.squares)
+    def test_an_operator_that_was_away_takes_its_first_rate_for_no_minute_either(self):
+        spread = after(4.0, 4.0).seen(1.0, now=NOON + 300.0)
+        assert spread.minutes == (4.0, 4.0)
+
+    @pytest.mark.parametrize(("rate", "between"), [(9.0, 9.0), (1.0, 4.0)])
+    def test_they_count_like_the_higher_of_their_neighbours(self, rate, between):
+        spread = after(4.0, 4.0).seen(None, now=NOON + 120.0)
+        for seconds in (125.0, 185.0):
+            spread = spread.seen(rate, now=NOON + seconds)
+        assert spread.minutes == (4.0, 4.0, between, rate)
+
+    def test_they_spread_as_usual_even_where_the_rate_stays(self):
+        seen = after(*[4.0] * 5)
+        unseen = after(*[4.0] * 3).seen(None, now=NOON + 180.0)
+        for seconds in (185.0, 245.0):
+            unseen = unseen.seen(4.0, now=NOON + seconds)
+        assert len(unseen.minutes) == len(seen.minutes)
+        assert unseen.squares > seen.squares == 0.0
+
+    def test_a_long_absence_fills_no_more_than_the_minutes_kept(self):
+        spread = after(*[4.0] * 20).seen(None, now=NOON + 20 * 60.0)
+        for seconds in (86_400.0, 86_460.0):
+            spread = spread.seen(2.0, now=NOON + seconds)
+        assert spread.minutes == (*[4.0] * 9, 2.0)
 
 
 def test_a_clock_set_back_starts_the_minutes_anew():

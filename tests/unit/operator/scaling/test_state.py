@@ -8,6 +8,7 @@ from kvis_operator.scaling.capacity import Mix
 from kvis_operator.scaling.demand import DemandRing
 from kvis_operator.scaling.flap import FlapGuard
 from kvis_operator.scaling.guard import Guard
+from kvis_operator.scaling.spread import RateSpread
 from kvis_operator.scaling.state import ScalerState
 from kvis_operator.scaling.step_time import StepFit
 from observations import NOON, Loop, a_spec
@@ -132,10 +133,12 @@ def test_partial_states_are_read():
 def test_the_layout_written_by_this_version_is_read_field_by_field():
     fit = {"m": [0.5] * 10, "t": [1.0, 2.0, 3.0, 4.0], "n": 7.0, "r": 0.1, "pr": 0.2, "poor": 8.0, "at": 9.0}
     raw = {"v": 1, "fit": fit, "mix": [1.0, 1.0, 1.0], "flap": [-1, 2.0, [3.0], 4, 5.0], "desired": 0}
+    raw |= {"mix_seconds": 300.0, "spread": {"m": [1.0, 2.0], "at": 9.0, "s": 0.1, "w": 2.0, "since": 3.0}}
     state = ScalerState.restore(raw)
     assert state.fit == StepFit((0.5,) * 10, (1.0, 2.0, 3.0, 4.0), 7.0, 0.1, 0.2, 8.0, 9.0)
     assert state.flap == FlapGuard(-1, 2.0, (3.0,), 4, 5.0)
-    assert (state.mix, state.desired) == (Mix(1.0, 1.0, 1.0), 0)
+    assert (state.mix, state.mix_seconds, state.desired) == (Mix(1.0, 1.0, 1.0), 300.0, 0)
+    assert state.spread == RateSpread((1.0, 2.0), 9.0, 0.1, 2.0, 3.0)
     assert state.to_json() == raw
 
 

@@ -146,6 +146,13 @@ def test_preemptions_while_nothing_finishes_are_not_lost():
     assert observed(fleet).preemptions_per_request == 8.0
 
 
+def test_the_shape_tells_how_much_of_its_window_was_seen():
+    two = recorded(recorded(Fleet(), "old", seconds=300.0), "new", seconds=60.0)
+    assert observed(two, a_pod_state("old"), a_pod_state("new")).shape_seconds == pytest.approx(300.0)
+    assert observed(recorded(Fleet(), seconds=900.0)).shape_seconds == pytest.approx(600.0)
+    assert observed(Fleet()).shape_seconds == 0.0
+
+
 def test_a_recent_shape_needs_enough_requests():
     assert observed(recorded(Fleet(), rate=2.0)).recent_input_tokens == pytest.approx(1000.0)
     assert observed(recorded(Fleet(), rate=0.2)).recent_input_tokens is None
