@@ -82,24 +82,27 @@ class TestUnseenMinutes:
         assert spread.minutes == (4.0, 4.0)
         assert spread.seen(3.0, now=NOON + 150.0).minutes == (4.0, 4.0, 3.0)
 
-    def test_an_operator_that_was_away_takes_its_first_rate_for_no_minute_either(self):
-        spread = after(4.0, 4.0).seen(1.0, now=NOON + 300.0)
+    @pytest.mark.parametrize("away", [120.0, 3600.0])
+    def test_an_operator_that_was_away_takes_its_first_rate_for_no_minute_either(self, away):
+        spread = after(4.0, 4.0).seen(1.0, now=NOON + 60.0 + away)
         assert spread.minutes == (4.0, 4.0)
 
     @pytest.mark.parametrize(("rate", "between"), [(9.0, 9.0), (1.0, 4.0)])
     def test_they_count_like_the_higher_of_their_neighbours(self, rate, between):
-        spread = after(4.0, 4.0).seen(None, now=NOON + 120.0)
-        for seconds in (125.0, 185.0):
+        spread = after(2.0, 3.0, 4.0).seen(None, now=NOON + 180.0)
+        for seconds in (185.0, 245.0):
             spread = spread.seen(rate, now=NOON + seconds)
-        assert spread.minutes == (4.0, 4.0, between, rate)
+        assert spread.minutes == (2.0, 3.0, 4.0, between, rate)
 
     def test_they_spread_as_usual_even_where_the_rate_stays(self):
         seen = after(*[4.0] * 5)
         unseen = after(*[4.0] * 3).seen(None, now=NOON + 180.0)
         for seconds in (185.0, 245.0):
             unseen = unseen.seen(4.0, now=NOON + seconds)
-        assert len(unseen.minutes) == len(seen.minutes)
-        assert unseen.squares > seen.squares == 0.0
+        measured = 1.0  # the third minute, against the first
+        usual = PRIOR_MINUTES / (PRIOR_MINUTES + measured) / (60.0 * 4.0)
+        assert (unseen.minutes, seen.squares) == (seen.minutes, 0.0)
+        assert unseen.squares == pytest.approx(FORGETTING * usual)
 
     def test_a_long_absence_fills_no_more_than_the_minutes_kept(self):
         spread = after(*[4.0] * 20).seen(None, now=NOON + 20 * 60.0)
