@@ -57,10 +57,18 @@ def test_a_shift_counts_at_once_all_the_same():
     assert input_tokens(loop) == pytest.approx(OTHER)
 
 
-def test_the_hit_rate_is_remembered_likewise():
+def test_answers_and_hits_are_remembered_likewise():
     loop = steady()
-    loop.tick(hit_rate=0.9, shape_seconds=270.0)
-    assert 0.3 < loop.decisions[-1].numbers["hit_rate"] < 0.9
+    loop.tick(output_tokens=422.0, hit_rate=0.9, shape_seconds=15.0)
+    numbers = loop.decisions[-1].numbers
+    assert numbers["output_tokens"] == pytest.approx(211.0 * (1 + 15 / 540))
+    assert numbers["hit_rate"] == pytest.approx(0.3 + 0.6 * 15 / 540)
+
+
+def test_a_silence_takes_nothing_from_what_is_remembered():
+    loop = steady()
+    loop.tick(input_tokens=None, output_tokens=None, hit_rate=None, shape_seconds=0.0)
+    assert input_tokens(seen(loop, 15.0, until=15.0)) == pytest.approx(USUAL * (1 + 15 / 540))
 
 
 @given(st.lists(st.floats(0.0, 700.0), min_size=1, max_size=12))
