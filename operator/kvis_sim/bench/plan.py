@@ -139,7 +139,7 @@ def _robustness(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Qu
     if not size.complete:
         return
     for recipe in noise_recipes():
-        yield f"{recipe.name}|ours", at_setting(recipe.name, OURS, size.day_seeds[:1])
+        yield f"{recipe.name}|ours", at_setting(recipe.name, OURS, size.day_seeds[:ROBUSTNESS_SEEDS])
     for recipe in fault_recipes():
         yield f"{recipe.name}|ours", at_setting(recipe.name, OURS, size.seeds[:ROBUSTNESS_SEEDS])
     for recipe in recipes:
