@@ -70,6 +70,7 @@ def an_observation(
         "rate_60s": rate,
         "input_tokens": 1155.0,
         "output_tokens": 211.0,
+        "shape_seconds": 600.0,
         "hit_rate": 0.3,
         "running": 10.0 * ready,
         "waiting": 0.0,

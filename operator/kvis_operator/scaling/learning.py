@@ -17,6 +17,7 @@ from kvis_operator.scaling.spread import SIGMAS
 from kvis_operator.scaling.state import ScalerState
 from kvis_operator.scaling.step_time import StepFit
 from kvis_operator.signals.observation import Observation, PodPhase
+from kvis_operator.signals.pod_reading import SHAPE_SECONDS
 
 # Noise is not what they are for (scaling/spread.py): they bridge the minutes between one burst and the next.
 SHORTEST_MEMORY_SECONDS: Final = 600.0
@@ -26,9 +27,7 @@ LOWEST_RHO: Final = 0.60
 DRIFT: Final = math.log(1.2)  # means closer than this differ by chance
 PROVEN_TICKS: Final = 4.0  # of step windows, after which the fit has left a wrong prior behind
 PROVING_SECONDS: Final = 240.0  # the longest that model growth waits for them
-WHOLE_SHAPE_SECONDS: Final = (
-    540.0  # of the 600 that the shape of requests is measured over: scrapes do not fit in
-)
+WHOLE_SHAPE_SECONDS: Final = 0.9 * SHAPE_SECONDS  # scrapes do not fit in exactly
 SHIFT: Final = math.log(1.5)  # means this far apart are a shift of the mix: the long one is history
 
 
@@ -192,7 +191,7 @@ def _seen_in_full(obs: Observation) -> bool:
 
     Until then the capacity moves by some percent for no reason: what is taken away is judged with a margin for that.
     """
-    return obs.shape_seconds is None or obs.shape_seconds >= WHOLE_SHAPE_SECONDS
+    return obs.shape_seconds >= WHOLE_SHAPE_SECONDS
 
 
 def _remembered(facts: Situation, state: ScalerState) -> tuple[float, float]:
@@ -202,8 +201,8 @@ def _remembered(facts: Situation, state: ScalerState) -> tuple[float, float]:
     as it goes, and gives way as the window fills: from tick to tick its weight falls to its share of all the seconds.
     """
     measured = facts.obs.shape_seconds
-    if measured is None or _seen_in_full(facts.obs) or state.observed_at is None:
-        return 0.0, WHOLE_SHAPE_SECONDS if measured is None else measured
+    if _seen_in_full(facts.obs) or state.observed_at is None:
+        return 0.0, measured
     before = max(0.0, measured - max(0.0, facts.now - state.observed_at))
     older_before = max(0.0, state.mix_seconds - before)
     older = min(older_before, WHOLE_SHAPE_SECONDS - measured)

@@ -76,7 +76,7 @@ class Observation:
     # Request shape over the last 10 minutes
     input_tokens: float | None = None
     output_tokens: float | None = None
-    shape_seconds: float | None = None  # of the longest of the pods' windows behind it; None: all of them
+    shape_seconds: float = 0.0  # of it that were seen: the longest of the pods' windows
     recent_input_tokens: float | None = None  # the same over 2 minutes, where enough requests were seen
     recent_output_tokens: float | None = None
     hit_rate: float | None = None  # token hit rate over warm pods, 0-1

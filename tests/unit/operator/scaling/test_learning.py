@@ -18,8 +18,8 @@ def seen(loop: Loop, seconds: float, *, until: float) -> Loop:
     return loop
 
 
-def steady(shape_seconds: float | None = 600.0) -> Loop:
-    return Loop(a_spec(), 2).run(120, input_tokens=USUAL, shape_seconds=shape_seconds)
+def steady() -> Loop:
+    return Loop(a_spec(), 2).run(120, input_tokens=USUAL)
 
 
 def input_tokens(loop: Loop) -> float:
@@ -82,7 +82,7 @@ def test_the_shape_is_never_outside_of_what_was_seen(windows):
 
 def test_what_is_taken_away_is_judged_with_a_margin_until_the_shape_is_seen_in_full():
     whole, little = steady(), steady()
-    whole.tick(shape_seconds=600.0)
+    whole.tick()
     little.tick(shape_seconds=30.0)
     full, partial = whole.decisions[-1].numbers, little.decisions[-1].numbers
     assert (full["rho_down"], partial["rho_down"]) == (0.80, 0.75)

@@ -76,12 +76,10 @@ def test_an_explicit_zero_memory_is_honoured():
     assert a_spec(down_memory_seconds=0.0).down_memory_seconds == 0.0
 
 
-def test_edges_that_work():
-    a_spec(
-        min_replicas=1,
-        max_replicas=1,
-        rho_up=1.0,
-        rho_down=1.0,
-        max_num_seqs=1,
-        prior=StepTime(0.0, 0.0, 1.0, 0.0),
-    )
+def test_the_edges_of_what_is_allowed_are_kept_as_given():
+    edges = {
+        "min_replicas": 1, "max_replicas": 1, "rho_up": 1.0, "rho_down": 1.0, "max_num_seqs": 1,
+        "prior": StepTime(0.0, 0.0, 1.0, 0.0),
+    }  # fmt: skip
+    spec = a_spec(**edges)
+    assert {name: getattr(spec, name) for name in edges} == edges
