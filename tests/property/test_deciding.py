@@ -137,6 +137,9 @@ def test_more_load_never_means_fewer_replicas(replicas, load, kv, waiting, facto
     more=st.floats(0.0, 5.0),
     rho=st.floats(0.5, 0.85),
 )
+@example(
+    replicas=9, load=38.5, kv=0.0, waiting=95.0, spare=1.75, more=0.5, rho=0.5
+)  # the queue ties with compute
 @example(replicas=5, load=21.0, kv=1.0, waiting=0.0, spare=0.5, more=0.5, rho=0.5)  # compute ties with memory
 def test_a_wider_margin_never_means_fewer_replicas(replicas, load, kv, waiting, spare, more, rho):
     obs = an_observation(replicas, rate=load, kv=kv, waiting=waiting)

@@ -11,6 +11,7 @@ from typing import Final
 from kvis_operator.scaling.decision import Decision, Reason
 from kvis_operator.scaling.guard import Guard
 from kvis_operator.scaling.learning import Knowledge, learn
+from kvis_operator.scaling.need import DEAD_BAND
 from kvis_operator.scaling.shrink import Verdict, floor, shrink_or_hold
 from kvis_operator.scaling.situation import Situation, situation
 from kvis_operator.scaling.spec import ScalingSpec
@@ -28,8 +29,6 @@ METRICS_STALE: Final = "MetricsStale"
 FLAP_GUARD: Final = "FlapGuard"
 BUDGET_REACHED: Final = "BudgetReached"
 REPLICAS_STUCK: Final = "ReplicasStuck"
-
-_GUARDED: Final = frozenset({Reason.SLO_GUARD, Reason.BACKLOG, Reason.MEMORY})
 
 
 def decide(
@@ -76,10 +75,21 @@ def _grows(facts: Situation, known: Knowledge, state: ScalerState) -> bool:
     since = _short_since(facts, known, state)
     if since is None:
         return False
-    if known.unproven and known.need.reason not in (Reason.MEMORY, Reason.BACKLOG):
+    felt = _felt(facts, known)
+    if known.unproven and not felt:
         return False
     lasting = facts.now - since >= (SHORT_TICKS - 1) * facts.spec.tick_seconds
-    return lasting or known.need.reason is not Reason.CAPACITY or _presses(facts, known)
+    return lasting or felt or known.need.reason is Reason.BURST or _presses(facts, known)
+
+
+def _felt(facts: Situation, known: Knowledge) -> bool:
+    """Whether the shortfall shows already, whatever the model: in a queue, or in KV tokens for which there is no room.
+
+    Not asked by the reason, which names the largest term: a wider margin makes another term the largest.
+    """
+    queue, held = known.need.backlog, known.need.memory
+    queued = queue is not None and queue > DEAD_BAND
+    return queued or (held is not None and held + facts.spec.spare_replicas > facts.current)
 
 
 def _short_since(facts: Situation, known: Knowledge, state: ScalerState) -> float | None:

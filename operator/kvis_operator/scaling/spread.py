@@ -43,12 +43,12 @@ class RateSpread:
             return replace(self, minutes=(rate,), at=now, since=now)
         passed = int((now - self.at) / MINUTE)
         away = passed > 1 and self.since is not None and self.since <= self.at
-        since = now if away or self.since is None else self.since
+        since = now if away or self.since is None else min(now, self.since)
         known = replace(self, since=since)
         if passed < 1 or now - since < MINUTE:
             return known
         for _ in range(min(passed - 1, MINUTES)):
-            known = known._with(max(self.minutes[-1], rate), least=1.0)
+            known = known._with(max((*self.minutes[-1:], rate)), least=1.0)
         return replace(known._with(rate), at=now)
 
     def _with(self, rate: float, least: float = 0.0) -> "RateSpread":

@@ -104,6 +104,13 @@ class TestUnseenMinutes:
         assert (unseen.minutes, seen.squares) == (seen.minutes, 0.0)
         assert unseen.squares == pytest.approx(FORGETTING * usual)
 
+    @pytest.mark.parametrize("minutes", [(), (4.0,)])
+    def test_a_state_that_nobody_could_have_written_starts_anew(self, minutes):
+        spread = RateSpread(minutes, NOON, since=NOON + 1e9)
+        for seconds in (300.0, 360.0):
+            spread = spread.seen(2.0, now=NOON + seconds)
+        assert spread.minutes[-1] == 2.0
+
     def test_a_long_absence_fills_no_more_than_the_minutes_kept(self):
         spread = after(*[4.0] * 20).seen(None, now=NOON + 20 * 60.0)
         for seconds in (86_400.0, 86_460.0):
