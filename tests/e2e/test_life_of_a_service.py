@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -10,15 +11,23 @@ from kubernetes.aio import client
 from demo import steps
 from demo.load import Load
 from demo.summary import cap_changes
-from demo.traffic import Phase, read_prompts
+from demo.traffic import Phase, Prompt, read_prompts
 from demo.watch import Watch, replica_history
 from e2e.field import Field, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 SMALL = Phase("steady", rate=0.2, seconds=60)
-# Long enough for several ticks to find the cache full: at one moment it may just have room for no further prompt.
-PRESSURE = Phase("pressure", rate=0.8, seconds=105)
+PRESSURE = Phase("pressure", rate=0.8, seconds=60)
+
+
+OUTGROWING = Phase("outgrowing", rate=0.8, seconds=40)
+
+
+def short_prompts_with_long_answers() -> Iterator[Prompt]:
+    return (
+        Prompt(tokens=tuple(range(first, first + 16)), max_tokens=128) for first in itertools.count(1000, 16)
+    )
 
 
 def the_load(url: str) -> Load:
@@ -72,7 +81,35 @@ async def test_pressure_scales_out_and_quiet_scales_in_without_a_lost_request(fi
     assert load.tally.lost == 0, load.tally.faults
     assert load.tally.ok == load.tally.sent > 30
     assert [count for _, count in replica_history(watch.looks)] == [1, 2, 1]
+
+
+async def test_answers_that_outgrow_the_cache_lower_the_cap_of_the_running_pod(field: Field) -> None:
+    """Eight of them need twice the cache: preemptions are counted, a full cache is a moment that a tick may miss."""
+    field.apply(
+        "chat",
+        model={"uri": "bundled://smollm2-135m", "maxLength": 512},
+        kvCache={"memory": "24Mi", "blockSize": 16},
+        scaling={"minReplicas": 1, "maxReplicas": 1},
+    )
+    url = await field.serving("chat")
+    (pod,) = await field.pods("chat")
+    watch = Watch(field.api, field.namespace, "chat")
+    watching = asyncio.create_task(watch.run())
+    load = the_load(url)
+    playing = asyncio.create_task(load.play(OUTGROWING, short_prompts_with_long_answers(), seed=5))
+
+    async def the_cap_is_lower() -> bool:
+        return bool(watch.looks) and watch.looks[-1].caps.get(pod.metadata.name, 8) < 8
+
+    await eventually("a lower cap on the running pod", the_cap_is_lower, seconds=150)
+    await playing
+    await load.finish()
+    watching.cancel()
+
+    assert load.tally.lost == 0, load.tally.faults
+    assert load.tally.ok == load.tally.sent > 20
     assert cap_changes(watch.looks) >= 1
+    assert [each.metadata.uid for each in await field.pods("chat")] == [pod.metadata.uid]
 
 
 async def test_an_edited_field_rolls_the_pods_without_a_lost_request(field: Field) -> None:
