@@ -4,7 +4,8 @@ Counting alone spreads a rate by its square root; real traffic spreads more. Dif
 measure that without being fooled by a level that moves, since a move shows in few of them (von Neumann's mean square
 successive difference: half of it estimates the variance). They are taken two minutes apart, because a minute that lies
 across a change shares half of it with the next. A fleet that could not carry the usual spread would be asked to grow
-again within minutes of shrinking.
+again within minutes of shrinking. Nor is a lull a lower level: until the last minutes lie below the mean of the last
+hours by more than chance would have it, that mean counts.
 """
 
 import math
@@ -13,22 +14,24 @@ from typing import Final
 
 MINUTE: Final = 60.0
 MINUTES: Final = 10  # whose mean is the level
-SIGMAS: Final = 5.0  # of spread; with 4 a simulated day of 20 % noise about a constant load moved replicas
+SIGMAS: Final = 4.5  # of spread; with 4 a simulated day of 20 % noise about a constant load moved replicas
 PRIOR_MINUTES: Final = 3.0  # that counting noise, which is what to expect, weighs
 FORGETTING: Final = 0.99  # per minute: a memory of an hour and a half
 OUTLIER: Final = 3.0  # usual deviations that a difference counts as at most: a step of the load is no spread
+LULL: Final = (2.0, 4.0)  # deviations below the long mean: a level begins to count, counts alone
 LARGEST: Final = 1.0  # relative standard deviation
 FEWEST_REQUESTS: Final = 0.01  # a minute; fewer have no spread that could be told
 
 
 @dataclass(frozen=True, slots=True)
 class RateSpread:
-    """The rates of the last minutes, newest last, and the weighted sum of their squared relative differences."""
+    """The rates of the last minutes, newest last, and weighted sums of all of them and their squared differences."""
 
     minutes: tuple[float, ...] = ()  # requests/s
     at: float | None = None  # Unix seconds, end of the newest minute
-    squares: float = 0.0
+    squares: float = 0.0  # of relative differences
     weight: float = 0.0
+    rates: float = 0.0  # requests/s
     since: float | None = None  # Unix seconds, since when the rate has been known without a break
 
     def seen(self, rate: float | None, *, now: float) -> "RateSpread":
@@ -62,7 +65,8 @@ class RateSpread:
         usual = self._variance(middle)
         square = min(max(square, least * usual), OUTLIER**2 * usual, LARGEST**2)
         squares, weight = FORGETTING * self.squares + square, FORGETTING * self.weight + 1.0
-        return replace(self, minutes=minutes, squares=squares, weight=weight)
+        rates = FORGETTING * self.rates + rate
+        return replace(self, minutes=minutes, squares=squares, weight=weight, rates=rates)
 
     def _variance(self, level: float) -> float:
         """Relative variance of a minute's rate around `level` > 0."""
@@ -84,5 +88,20 @@ class RateSpread:
             return None
         if level <= 0:
             return 0.0
+        level = self._without_lull(level, minutes=min(len(self.minutes), int(memory / MINUTE)))
+        return level * (1.0 + sigmas * self._deviation(level))
+
+    def _without_lull(self, level: float, *, minutes: int) -> float:
+        """The level of the last so many minutes, or the long mean as far as the level may be below it by chance."""
+        usual = self.rates / self.weight if self.weight else 0.0
+        if usual <= level:
+            return level
+        below = (1.0 - level / usual) * math.sqrt(minutes) / self._deviation(usual)
+        begins, alone = LULL
+        share = min(1.0, max(0.0, (below - begins) / (alone - begins)))
+        return usual + share * (level - usual)
+
+    def _deviation(self, level: float) -> float:
+        """Relative standard deviation of a minute's rate around `level` > 0, at least half of counting noise."""
         half_counting = 0.5 / max(MINUTE * level, FEWEST_REQUESTS)
-        return level * (1.0 + sigmas * math.sqrt(max(self._variance(level), half_counting)))
+        return math.sqrt(max(self._variance(level), half_counting))

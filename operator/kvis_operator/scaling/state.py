@@ -74,7 +74,7 @@ class ScalerState:
         if self.spread != RateSpread():
             raw["spread"] = {
                 "m": list(self.spread.minutes), "at": self.spread.at, "s": self.spread.squares, "w": self.spread.weight,
-                "since": self.spread.since,
+                "r": self.spread.rates, "since": self.spread.since,
             }  # fmt: skip
         if self.demand.values:
             raw["demand"] = {
@@ -186,7 +186,10 @@ def _spread(raw: Any) -> RateSpread:
     if raw is None:
         return RateSpread()
     minutes, since = tuple(map(_finite, raw["m"])), _number(raw.get("since"))
-    return RateSpread(minutes, _number(raw["at"]), _finite(raw["s"]), _finite(raw["w"]), since)
+    squares, weight, rates = _finite(raw["s"]), _finite(raw["w"]), _finite(raw.get("r", 0.0))
+    if min(squares, weight, rates, *minutes) < 0:
+        raise ValueError("a spread has no negative sums or rates")
+    return RateSpread(minutes, _number(raw["at"]), squares, weight, rates, since)
 
 
 def _demand(raw: Any) -> DemandRing:

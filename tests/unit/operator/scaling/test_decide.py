@@ -242,7 +242,7 @@ def test_the_numbers_of_a_decision_are_these():
         "rate_60s": 4.0, "rate_expected": 4.0, "waiting": 3.0, "kv_usage": 0.2, "kv_tokens": 192_000.0,
         "ttft_p95_seconds": 0.4, "tpot_p95_seconds": 0.06, "preemptions_per_request": 0.0,
         "need_up": 1.0, "need_down": 4.0 / 3.926,
-        "need_keep": 5.291 / 4.171, "usual_peak": 4.0 + 5 * (4.0 / 60.0) ** 0.5,
+        "need_keep": 5.1619 / 4.171, "usual_peak": 4.0 + 4.5 * (4.0 / 60.0) ** 0.5,
         "need_memory": 1.0, "backlog": 3 / (60 * 4.907),
         "floor_memory": 2.0, "batch": 93.0, "batch_max": 256.0, "replica_rate": 4.907, "itl_seconds": 0.08982,
         "best_tpot_seconds": 0.02669, "busy_share": 4.0 / (2 * 4.907), "input_tokens": 1155.0,

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -67,6 +68,42 @@ def test_old_minutes_are_forgotten():
 def test_within_a_minute_nothing_changes():
     spread = after(4.0, 5.0)
     assert spread.seen(9.0, now=NOON + 60.0 + 59.0) == spread
+
+
+class TestLull:
+    """A usual peak of no deviations is the level that it starts from."""
+
+    def test_a_level_below_the_long_mean_by_chance_is_that_mean(self):
+        spread = after(*[6.0] * 200, *[5.9] * 10)
+        assert spread.level(MEMORY) == pytest.approx(5.9)
+        assert spread.usual_peak(MEMORY, 0.0) == pytest.approx(spread.rates / spread.weight)
+        assert spread.rates / spread.weight == pytest.approx(5.99, abs=0.005)
+
+    def test_a_level_that_chance_does_not_explain_counts_alone(self):
+        assert after(*[6.0] * 200, *[3.0] * 10).usual_peak(MEMORY, 0.0) == pytest.approx(3.0)
+
+    def test_between_them_the_long_mean_gives_way(self):
+        spread = after(*[6.0] * 200, *[5.8] * 10)
+        begun = spread.usual_peak(MEMORY, 0.0)
+        assert begun is not None
+        assert 5.8 < begun < spread.rates / spread.weight - 0.01
+
+    def test_a_level_above_the_long_mean_counts_alone(self):
+        assert after(*[6.0] * 200, *[9.0] * 10).usual_peak(MEMORY, 0.0) == pytest.approx(9.0)
+
+    def test_fewer_minutes_are_explained_by_chance_more_easily(self):
+        spread = after(*[6.0] * 200, *[5.7] * 10)
+        few, many = spread.usual_peak(120.0, 0.0), spread.usual_peak(MEMORY, 0.0)
+        assert few is not None
+        assert many is not None
+        assert few > many
+
+    def test_it_ends_within_the_minutes_of_the_level_where_the_load_is_gone(self):
+        assert after(*[6.0] * 200, *[0.0] * 10).usual_peak(MEMORY) == 0.0
+
+    def test_a_spread_without_a_long_mean_has_the_level_alone(self):
+        spread = replace(after(*[6.0] * 200, *[5.9] * 10), rates=0.0)
+        assert spread.usual_peak(MEMORY, 0.0) == pytest.approx(5.9)
 
 
 class TestUnseenMinutes:
