@@ -1,5 +1,6 @@
 """One cluster with real pods and the chart in it for the tier; a namespace and a service for each test."""
 
+import secrets
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -24,8 +25,9 @@ def installed() -> Iterator[lab.Cluster]:
 
 @pytest.fixture
 async def field(installed: lab.Cluster, request: pytest.FixtureRequest) -> AsyncIterator[Field]:
-    name = request.node.name.replace("_", "-").removeprefix("test-")[:50].strip("-")
-    namespace = f"e2e-{name}"
+    name = request.node.name.replace("_", "-").removeprefix("test-")[:45].strip("-")
+    # Not the name alone: a run just before may still be leaving.
+    namespace = f"e2e-{name}-{secrets.token_hex(2)}"
     steps.make_namespace(installed, namespace)
     api = await config.new_client_from_config(config_file=str(installed.kubeconfig))
     async with api:
