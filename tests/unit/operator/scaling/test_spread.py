@@ -84,9 +84,14 @@ class TestLull:
 
     def test_between_them_the_long_mean_gives_way(self):
         spread = after(*[6.0] * 200, *[5.8] * 10)
-        begun = spread.usual_peak(MEMORY, 0.0)
-        assert begun is not None
-        assert 5.8 < begun < spread.rates / spread.weight - 0.01
+        usual = spread.rates / spread.weight
+        below = (1.0 - 5.8 / usual) / math.sqrt(0.5 / (60.0 * usual) / 10)
+        assert 2.0 < below < 4.0
+        expected = usual - (below - 2.0) / 2.0 * (usual - 5.8)
+        assert spread.usual_peak(MEMORY, 0.0) == pytest.approx(expected)
+
+    def test_the_first_minutes_have_no_long_mean(self):
+        assert after(0.5).usual_peak(MEMORY, 0.0) == 0.5
 
     def test_a_level_above_the_long_mean_counts_alone(self):
         assert after(*[6.0] * 200, *[9.0] * 10).usual_peak(MEMORY, 0.0) == pytest.approx(9.0)
