@@ -59,8 +59,8 @@ class RateSpread:
         minutes = (*self.minutes, rate)[-MINUTES:]
         before = minutes[-3] if len(minutes) > 2 else rate
         middle = (before + rate) / 2
-        if len(minutes) < 3 or middle <= 0:
-            return replace(self, minutes=minutes)
+        if len(minutes) < 3 or middle <= 0:  # an idle minute has no spread, yet it lowers the long mean
+            return replace(self, minutes=minutes, rates=FORGETTING * self.rates)
         square = ((rate - before) / middle) ** 2 / 2
         usual = self._variance(middle)
         square = min(max(square, least * usual), OUTLIER**2 * usual, LARGEST**2)
@@ -82,21 +82,22 @@ class RateSpread:
         """The rate that a minute at this level hardly ever exceeds: as measured, at least half of counting noise.
 
         Half, because a rate that rests on few requests is averaged over more than a minute. `sigmas` is how many
-        deviations above its level the peak is.
+        deviations above its level the peak is. A memory shorter than the level's minutes gets no long mean.
         """
         if (level := self.level(memory)) is None:
             return None
         if level <= 0:
             return 0.0
-        level = self._without_lull(level, minutes=min(len(self.minutes), int(memory / MINUTE)))
+        if memory >= MINUTES * MINUTE:
+            level = self._without_lull(level)
         return level * (1.0 + sigmas * self._deviation(level))
 
-    def _without_lull(self, level: float, *, minutes: int) -> float:
-        """The level of the last so many minutes, or the long mean as far as the level may be below it by chance."""
+    def _without_lull(self, level: float) -> float:
+        """The level of all minutes kept, or the long mean as far as the level may be below it by chance."""
         usual = self.rates / self.weight if self.weight else 0.0
         if usual <= level:
             return level
-        below = (1.0 - level / usual) * math.sqrt(minutes) / self._deviation(usual)
+        below = (1.0 - level / usual) * math.sqrt(len(self.minutes)) / self._deviation(usual)
         begins, alone = LULL
         share = min(1.0, max(0.0, (below - begins) / (alone - begins)))
         return usual + share * (level - usual)

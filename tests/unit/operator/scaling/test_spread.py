@@ -96,12 +96,14 @@ class TestLull:
     def test_a_level_above_the_long_mean_counts_alone(self):
         assert after(*[6.0] * 200, *[9.0] * 10).usual_peak(MEMORY, 0.0) == pytest.approx(9.0)
 
-    def test_fewer_minutes_are_explained_by_chance_more_easily(self):
-        spread = after(*[6.0] * 200, *[5.7] * 10)
-        few, many = spread.usual_peak(120.0, 0.0), spread.usual_peak(MEMORY, 0.0)
-        assert few is not None
-        assert many is not None
-        assert few > many
+    def test_a_memory_shorter_than_the_minutes_of_the_level_takes_it_as_it_is(self):
+        spread = after(*[6.0] * 200, *[5.9] * 10)
+        assert spread.usual_peak(MEMORY - 1.0, 0.0) == pytest.approx(5.9)
+
+    def test_idle_minutes_lower_the_long_mean(self):
+        busy = after(*[6.0] * 200)
+        idle = after(*[6.0] * 200, *[0.0] * 102)
+        assert idle.rates / idle.weight < 0.4 * busy.rates / busy.weight
 
     def test_it_ends_within_the_minutes_of_the_level_where_the_load_is_gone(self):
         assert after(*[6.0] * 200, *[0.0] * 10).usual_peak(MEMORY) == 0.0
