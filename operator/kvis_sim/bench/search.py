@@ -2,7 +2,8 @@
 
 The axis of a family runs from its dearest to its cheapest value; attainment falls along it, apart from
 noise, so a bisection on a few tuning seeds finds the edge. Edges are then confirmed on all seeds, the
-cheapest first; one that falls short there steps back towards the dear end and queues again.
+cheapest first; one that falls short there steps back towards the dear end and queues again. One that
+reaches the level steps on towards the cheap end while it does: the tuning seeds may be harder than most.
 """
 
 import heapq
@@ -118,9 +119,21 @@ def _confirmed(scenario: str, edges: Sequence[Edge], *, level: float, seeds: See
         sweep = edges[order].sweep
         outcome = yield from at_setting(scenario, sweep.at(index), seeds.comparing)
         if outcome.attainment >= level:
-            return outcome
+            return (yield from _stepped_on(scenario, sweep, index, outcome, level=level, seeds=seeds.comparing))
         looked_at.append(outcome)
         if index > 0:
             dearer = yield from at_setting(scenario, sweep.at(index - 1), seeds.tuning)
             heapq.heappush(queue, (dearer.replica_hours, order, index - 1))
     return max(looked_at, key=lambda outcome: outcome.attainment)
+
+
+def _stepped_on(
+    scenario: str, sweep: Sweep, index: int, reached: Outcome, *, level: float, seeds: Sequence[int]
+) -> Question[Outcome]:
+    """The last setting from `index` on, in one run of those, that reaches the level on all seeds."""
+    for cheaper in range(index + 1, len(sweep.values)):
+        outcome = yield from at_setting(scenario, sweep.at(cheaper), seeds)
+        if outcome.attainment < level:
+            break
+        reached = outcome
+    return reached

@@ -52,6 +52,17 @@ def test_steps_back_when_the_other_seeds_miss_the_level() -> None:
     assert outcome.method == "hpa-inflight(target=8)"
 
 
+def test_steps_on_when_the_other_seeds_are_easier_than_those_it_was_tuned_on() -> None:
+    def better_on_the_third_seed(job: Job) -> Row:
+        row = falling(job)
+        return row if job.seed < 2 else a_row(job, min(1.0, row.attainment + 0.2), row.replica_hours)
+
+    outcome = answer(
+        cheapest("ramp", (SWEEP,), level=0.88, level_name="0.88", seeds=SEEDS), better_on_the_third_seed
+    )
+    assert (outcome.method, outcome.reached) == ("hpa-inflight(target=32)", True)
+
+
 def test_a_rule_that_falls_short_on_all_seeds_gives_way_to_the_next_cheapest() -> None:
     """Its own next step back may cost more than what another rule already reached."""
 
