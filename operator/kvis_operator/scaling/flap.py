@@ -1,9 +1,9 @@
 """Flap budget: changes of direction are what users pay for, so their number is limited, not only their rate.
 
-Growing again within one demand memory of shrinking means that demand was remembered for too short a time: the memory
-doubles, up to 4 hours. So do more than 2 reversals within an hour. It halves after 6 quiet hours (reference H5.5).
-Growing later than that is no regret: the replica was spared for longer than it had been kept in case. A memory that
-the user gave is not lengthened.
+Growing again within half a demand memory of shrinking means that demand was remembered for too short a time: the
+memory doubles, up to 4 hours. So do more than 2 reversals within an hour. It halves after 6 quiet hours (reference
+H5.5). Growing later is no regret: the replica was spared for about as long as it had been kept in case. A memory
+that the user gave is not lengthened.
 """
 
 from dataclasses import dataclass, replace
@@ -13,6 +13,9 @@ WINDOW_SECONDS: Final = 3600.0
 BUDGET: Final = 2
 QUIET_SECONDS: Final = 6 * 3600.0
 LARGEST_FACTOR: Final = 64
+REGRETTED: Final = (
+    0.5  # of the demand memory; with all of it days paid for hours of memory that saved no reversal
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class FlapGuard:
         """After a change of replicas up (+1) or down (-1). `memory` is the demand memory without the guard, seconds."""
         if self.direction in (0, direction):
             return replace(self, direction=direction, moved_at=now)
-        regretted = direction > 0 and self.moved_at is not None and now - self.moved_at <= memory
+        regretted = direction > 0 and self.moved_at is not None and now - self.moved_at <= REGRETTED * memory
         recent = (*[at for at in self.reversals if at > now - WINDOW_SECONDS], now)
         if regretted or len(recent) > BUDGET:
             return FlapGuard(direction, now, (), min(LARGEST_FACTOR, self.factor * 2), now)

@@ -153,9 +153,12 @@ def _usual_memory(start_seconds: float) -> float:
 
 
 def _sigmas(spec: ScalingSpec, start_seconds: float) -> float:
-    """Deviations that the usual peak counts. Who gives a shorter memory wants replicas back sooner in every sense."""
+    """Deviations that the usual peak counts. Who gives a shorter memory wants replicas back sooner in every sense.
+
+    By the square: half the memory with half the deviations cost 2-4 % more on simulated days, for no attainment.
+    """
     given = spec.down_memory_seconds
-    return SIGMAS if given is None else SIGMAS * min(1.0, given / _usual_memory(start_seconds))
+    return SIGMAS if given is None else SIGMAS * min(1.0, given / _usual_memory(start_seconds)) ** 2
 
 
 def _fitted(facts: Situation, state: ScalerState) -> StepFit:

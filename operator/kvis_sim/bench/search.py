@@ -119,7 +119,9 @@ def _confirmed(scenario: str, edges: Sequence[Edge], *, level: float, seeds: See
         sweep = edges[order].sweep
         outcome = yield from at_setting(scenario, sweep.at(index), seeds.comparing)
         if outcome.attainment >= level:
-            return (yield from _stepped_on(scenario, sweep, index, outcome, level=level, seeds=seeds.comparing))
+            return (
+                yield from _stepped_on(scenario, sweep, index, outcome, level=level, seeds=seeds.comparing)
+            )
         looked_at.append(outcome)
         if index > 0:
             dearer = yield from at_setting(scenario, sweep.at(index - 1), seeds.tuning)

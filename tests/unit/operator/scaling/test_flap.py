@@ -31,8 +31,8 @@ def test_reversals_an_hour_apart_do_not_add_up():
     assert after((0, 1), (600, -1), (2401, 1), (600 + HOUR, -1)).factor == 1
 
 
-@pytest.mark.parametrize(("later", "factor"), [(MEMORY, 2), (MEMORY + 1, 1)])
-def test_growing_again_within_one_memory_of_shrinking_doubles_it(later, factor):
+@pytest.mark.parametrize(("later", "factor"), [(MEMORY / 2, 2), (MEMORY / 2 + 1, 1)])
+def test_growing_again_within_half_a_memory_of_shrinking_doubles_it(later, factor):
     guard = after((0, -1), (later, 1))
     assert (guard.factor, guard.direction, guard.moved_at) == (factor, 1, later)
 
