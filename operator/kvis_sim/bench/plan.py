@@ -101,7 +101,8 @@ def thinning(size: Size, unanswered: int) -> str:
     """In words, what was left out against the whole protocol."""
     text = (
         f"{len(size.seeds)} seeds ({len(size.day_seeds)} for day-long scenarios); settings searched by bisection "
-        f"on {len(size.seeds[:2])} seeds (one of a day), then confirmed on all, the cheapest first."
+        f"on {len(size.seeds[:2])} seeds (one of a day), then confirmed on all, the cheapest first, stepping on while "
+        "they reach the level."
     )
     return f"{text} {unanswered} questions were left open for lack of time." if unanswered else text
 
