@@ -2,7 +2,8 @@
 
     target  B* = min(SLO-bound batch, .92 KVcap / (I+O), learned bound, ceiling)
     raise   when requests wait and the cap is what stops them: +25 % below KV 60 %, tapering linearly to none at 85 %
-    cut     halve on a preemption storm (again after each settle time while it lasts); the failed size becomes a bound
+    cut     halve on a preemption storm that still fills the cache (again after each settle time while it lasts); the
+            failed size becomes a bound
     trim    towards B* when the KV cache is full and requests wait, or when the pod misses TPOT and nobody waits
 
 Lowering never cancels anything: the engine admits less and drains down. One move at a time, then a settle time, since
@@ -163,7 +164,9 @@ def _cap(
 def _lowered(spec: CapSpec, pod: PodSignals, obs: Observation, current: int) -> tuple[int, CapReason] | None:
     in_use = _in_use(pod, current)
     if (pod.preemptions_per_request or 0.0) > STORM_PER_REQUEST:
-        if (pod.finished or 0.0) < FEWEST_REQUESTS:
+        # Preemptions are counted over two minutes. Once the storm is over, what runs now is not the size that failed.
+        lasts = pod.waiting and (pod.kv_usage or 0.0) >= FREE_KV
+        if not lasts or (pod.finished or 0.0) < FEWEST_REQUESTS:
             return current, CapReason.HOLD_EVIDENCE
         return _down_to(spec, math.floor(CUT * in_use), current), CapReason.PREEMPTION_STORM
     if _latency_needs_fewer(spec, pod, in_use):

@@ -33,6 +33,10 @@ def a_capped_pod(cap: int | None = 40, **changes: Any) -> PodSignals:
     return a_pod(**(defaults | changes))
 
 
+def a_storm(cap: int = 40, **changes: Any) -> PodSignals:
+    return a_capped_pod(cap, **({"kv_usage": 0.99, "preemptions_per_request": 0.4} | changes))
+
+
 def decided(pod: PodSignals, spec: CapSpec = SPEC, state: CapState | None = None, **obs: Any) -> CapDecision:
     return decide_cap(spec, pod, an_observation(**obs), state or CapState(), now=NOON)[0]
 
@@ -95,11 +99,11 @@ class TestRaising:
 
 class TestStorm:
     def test_t1_preemptions_halve_what_runs(self):
-        storm = a_capped_pod(75, kv_usage=0.99, preemptions_per_request=0.4)
+        storm = a_storm(75)
         assert cap_of(storm) == (37, CapReason.PREEMPTION_STORM)
 
     def test_a_cap_far_above_what_runs_is_cut_to_half_of_what_runs(self):
-        assert cap_of(a_capped_pod(256, running=75.0, preemptions_per_request=0.4)) == (
+        assert cap_of(a_storm(256, running=75.0)) == (
             37,
             CapReason.PREEMPTION_STORM,
         )
@@ -108,24 +112,36 @@ class TestStorm:
         assert cap_of(a_capped_pod(preemptions_per_request=0.1))[1] is CapReason.RAISE
 
     def test_never_below_the_minimum(self):
-        assert cap_of(a_capped_pod(5, preemptions_per_request=1.0), spec=CapSpec(256, minimum=4))[0] == 4
+        assert cap_of(a_storm(5), spec=CapSpec(256, minimum=4))[0] == 4
 
     def test_t4_too_few_requests_are_no_evidence(self):
-        assert cap_of(a_capped_pod(finished=4.0, preemptions_per_request=0.4)) == (
+        assert cap_of(a_storm(finished=4.0)) == (
             40,
             CapReason.HOLD_EVIDENCE,
         )
-        assert cap_of(a_capped_pod(finished=None, preemptions_per_request=0.4)) == (
+        assert cap_of(a_storm(finished=None)) == (
             40,
             CapReason.HOLD_EVIDENCE,
         )
 
     def test_five_requests_are_enough(self):
-        enough = a_capped_pod(finished=5.0, preemptions_per_request=0.4)
+        enough = a_storm(finished=5.0)
         assert cap_of(enough) == (20, CapReason.PREEMPTION_STORM)
 
+    @pytest.mark.parametrize(
+        "over", [{"waiting": 0.0, "running": 0.0}, {"waiting": 6.0, "running": 2.0, "kv_usage": 0.1}]
+    )
+    def test_one_that_is_over_says_nothing_about_what_runs_now(self, over):
+        """Idle, or filling up again: a cut to half of what runs would leave one, for an hour."""
+        decision, state = decide_cap(SPEC, a_storm(8, **over), an_observation(), CapState(), now=NOON)
+        assert (decision.cap, decision.reason, state) == (8, CapReason.HOLD_EVIDENCE, CapState())
+
+    @pytest.mark.parametrize(("usage", "cap"), [(0.6, 20), (0.599, 40)])
+    def test_it_lasts_while_requests_wait_and_the_cache_is_not_free(self, usage, cap):
+        assert cap_of(a_storm(40, kv_usage=usage))[0] == cap
+
     def test_the_size_that_failed_becomes_a_bound(self):
-        storm = a_capped_pod(75, preemptions_per_request=0.4)
+        storm = a_storm(75)
         _, state = decide_cap(SPEC, storm, an_observation(), CapState(), now=NOON)
         assert (state.bound, state.bound_at, state.lowered, state.moved_at) == (74, NOON, True, NOON)
         calm = a_capped_pod(70)
@@ -141,7 +157,7 @@ class TestStorm:
     def test_it_is_cut_again_after_the_settle_time_while_the_storm_lasts(self):
         state, caps, cap = CapState(), [], 80
         for i in range(30):
-            pod = a_capped_pod(cap, preemptions_per_request=0.5)
+            pod = a_storm(cap)
             decision, state = decide_cap(SPEC, pod, an_observation(), state, now=NOON + 15 * i)
             assert decision.cap is not None
             cap = decision.cap
