@@ -8,7 +8,7 @@ import json
 import pathlib
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 TRACE = pathlib.Path(__file__).parent / "trace" / "mooncake_conversation_short.jsonl"
 BLOCK_TOKENS = 512  # of the trace
@@ -23,11 +23,12 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One stretch of load: `rate` requests a second for `seconds`."""
+    """One stretch of load: `rate` requests a second for `seconds`, each for `answer_tokens` or what the trace says."""
 
     name: str
     rate: float
     seconds: float
+    answer_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,5 +56,8 @@ def arrivals(phase: Phase, prompts: Iterator[Prompt], *, seed: int) -> Iterator[
     chance = random.Random(seed)
     at = chance.expovariate(phase.rate)
     while at < phase.seconds:
-        yield Arrival(at=at, prompt=next(prompts))
+        prompt = next(prompts)
+        yield Arrival(
+            at, prompt if phase.answer_tokens is None else replace(prompt, max_tokens=phase.answer_tokens)
+        )
         at += chance.expovariate(phase.rate)

@@ -19,9 +19,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 SMALL = Phase("steady", rate=0.2, seconds=60)
 PRESSURE = Phase("pressure", rate=0.8, seconds=60)
-OUTGROWING = Phase(
-    "outgrowing", rate=8, seconds=4
-)  # all at once: eight run together on however fast a machine
+# All at once: eight run together on however fast a machine.
+OUTGROWING = Phase("outgrowing", rate=8, seconds=4)
 
 
 def short_prompts_with_long_answers() -> Iterator[Prompt]:

@@ -36,6 +36,13 @@ def test_arrivals_stay_within_the_phase_and_repeat_with_the_seed():
     assert max(first) < 30
 
 
+def test_a_phase_may_ask_for_longer_answers_than_the_trace_has():
+    phase = Phase("burst", rate=8.0, seconds=2, answer_tokens=192)
+    prompts = [arrival.prompt for arrival in arrivals(phase, iter(read_prompts()), seed=1)]
+    assert {prompt.max_tokens for prompt in prompts} == {192}
+    assert [prompt.tokens for prompt in prompts] == [each.tokens for each in read_prompts()[: len(prompts)]]
+
+
 def test_a_pods_first_cap_is_not_a_change():
     assert cap_changes([a_look(0, caps={"a": 8}), a_look(2, caps={"a": 8, "b": 8})]) == 0
     assert cap_changes(a_good_run()) == 1
