@@ -132,10 +132,10 @@ def _confirmed(scenario: str, edges: Sequence[Edge], *, level: float, seeds: See
 def _stepped_on(
     scenario: str, sweep: Sweep, index: int, reached: Outcome, *, level: float, seeds: Sequence[int]
 ) -> Question[Outcome]:
-    """The last setting from `index` on, in one run of those, that reaches the level on all seeds."""
-    for cheaper in range(index + 1, len(sweep.values)):
-        outcome = yield from at_setting(scenario, sweep.at(cheaper), seeds)
+    """The cheapest on all seeds of the settings from `index` on, in one run of those, that reach the level."""
+    for further in range(index + 1, len(sweep.values)):
+        outcome = yield from at_setting(scenario, sweep.at(further), seeds)
         if outcome.attainment < level:
             break
-        reached = outcome
+        reached = min(reached, outcome, key=lambda each: each.replica_hours)
     return reached

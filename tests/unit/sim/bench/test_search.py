@@ -63,6 +63,21 @@ def test_steps_on_when_the_other_seeds_are_easier_than_those_it_was_tuned_on() -
     assert (outcome.method, outcome.reached) == ("hpa-inflight(target=32)", True)
 
 
+def test_a_step_on_that_costs_more_is_not_taken() -> None:
+    """Cost falls along an axis only apart from noise."""
+
+    def dearer_past_the_edge(job: Job) -> Row:
+        row = falling(job)
+        past = dict(job.method.params)["target"] > 16.0
+        easy = job.seed == 2 and past
+        return a_row(job, row.attainment + (0.2 if easy else 0.0), 9.0 if past else row.replica_hours)
+
+    outcome = answer(
+        cheapest("ramp", (SWEEP,), level=0.88, level_name="0.88", seeds=SEEDS), dearer_past_the_edge
+    )
+    assert (outcome.method, outcome.reached) == ("hpa-inflight(target=16)", True)
+
+
 def test_a_rule_that_falls_short_on_all_seeds_gives_way_to_the_next_cheapest() -> None:
     """Its own next step back may cost more than what another rule already reached."""
 
