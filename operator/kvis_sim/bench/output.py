@@ -43,7 +43,8 @@ README_FIGURES = (
     ("cost_vs_clairvoyant_median", "cost over the clairvoyant bound, median", "x"),
     ("reversals_ratio", "reversals over the tuned in-flight rule's, median", "x"),
     ("fault_scale_downs", "replicas removed because of a fault, all fault runs", ""),
-    ("noise_actions_24h", "actions in a day of constant load with 20 % noise, worst day", ""),
+    ("noise_actions_24h", "actions in a day of constant load with 20 % noise, worst of six days", ""),
+    ("noise_held_out_days_with_actions", "days with an action among ten more such days", ""),
     (
         "wrong_prior_attainment_points_worst",
         "attainment lost to a prior wrong by half, worst scenario",

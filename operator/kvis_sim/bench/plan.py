@@ -71,6 +71,7 @@ SHORT_MEMORY = min(DOWN_WINDOWS)  # the rivals' shorter window
 WRONG_PRIORS = (1.5, 1 / 1.5)
 LEVELS = (0.99, 0.95)
 ROBUSTNESS_SEEDS = 3
+HELD_OUT_SEEDS = tuple(range(3, 8))  # of days of noise that no constant of the law was chosen by
 ONE_SETTING_TARGETS = (4.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 SWEPT_RIVALS = ("hpa-queue", "hpa-kv-queue", "wva-v1", "wva-v2", "aibrix-apa", "knative", "ray", "dynamo")
 
@@ -141,6 +142,7 @@ def _robustness(size: Size, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Qu
         return
     for recipe in noise_recipes():
         yield f"{recipe.name}|ours", at_setting(recipe.name, OURS, size.day_seeds[:ROBUSTNESS_SEEDS])
+        yield f"{recipe.name}|held-out", at_setting(recipe.name, OURS, HELD_OUT_SEEDS)
     for recipe in fault_recipes():
         yield f"{recipe.name}|ours", at_setting(recipe.name, OURS, size.seeds[:ROBUSTNESS_SEEDS])
     for recipe in recipes:

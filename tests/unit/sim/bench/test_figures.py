@@ -114,6 +114,27 @@ def test_a_missing_rival_leaves_the_verdict_open() -> None:
     assert won_against_defaults({"ramp|ours": outcome("ramp", Method("kvis"), 0.95, 1.0)}, "ramp") is None
 
 
+def a_noise_day(*wanted: tuple[float, int], seed: int = 3) -> Row:
+    """`wanted`: hour and replicas of each decision."""
+    timeline = {"desired": [[3600.0 * hour, replicas, "Consolidate"] for hour, replicas in wanted]}
+    return Row("noise-24h/4", "kvis", "kvis", seed, 100, 0.99, 1.0, actions=len(wanted) - 1, extra=timeline)
+
+
+def test_held_out_days_of_noise_are_counted_apart_and_only_until_their_load_ends() -> None:
+    calm, moved = a_noise_day((0, 6)), a_noise_day((0, 6), (3, 5), (5, 6))
+    drained = a_noise_day((0, 6), (24.1, 5))
+    found = figures(
+        {
+            "noise-24h/4|ours": Outcome("noise-24h/4", "kvis", "kvis", (calm,)),
+            "noise-24h/4|held-out": Outcome("noise-24h/4", "kvis", "kvis", (calm, moved, drained)),
+        },
+        [],
+    )
+    assert found.values["noise_actions_24h"] == 0.0
+    assert found.values["noise_held_out_days_with_actions"] == 1.0
+    assert found.notes["noise_held_out_days_with_actions"] == "of 3 days, at most 2 actions"
+
+
 def test_what_was_not_simulated_is_none_with_a_reason() -> None:
     found = figures({}, ["ramp"])
     assert set(found.values.values()) == {None}

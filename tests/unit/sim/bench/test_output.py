@@ -28,6 +28,7 @@ MUST_REPORT = (
     "reversals_ratio",
     "fault_scale_downs",
     "noise_actions_24h",
+    "noise_held_out_days_with_actions",
 )
 
 
