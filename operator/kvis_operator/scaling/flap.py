@@ -13,9 +13,7 @@ WINDOW_SECONDS: Final = 3600.0
 BUDGET: Final = 2
 QUIET_SECONDS: Final = 6 * 3600.0
 LARGEST_FACTOR: Final = 64
-REGRETTED: Final = (
-    0.5  # of the demand memory; with all of it days paid for hours of memory that saved no reversal
-)
+REGRETTED: Final = 0.5  # of the demand memory; all of it paid for hours that saved no reversal
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     out = Path(options.out)
     if options.readme:
+        if not (out / "scaling.json").exists():
+            print(
+                f"--readme: no {out / 'scaling.json'}; run the benchmark with --out {out} first",
+                file=sys.stderr,
+            )
+            return 2
         output.update_readme(
             Path(options.readme), output.markdown(json.loads((out / "scaling.json").read_text()))
         )

@@ -33,7 +33,9 @@ def disturbance(outcomes: Mapping[str, Outcome], scenario: str) -> Disturbance:
     calm = {row.seed: row for row in outcomes[f"{undisturbed(scenario)}|ours"].rows}
     fault = recipe_named(scenario).faults[0]
     effects = [
-        _compare(_level(row), _level(calm[row.seed]), start=fault.start, end=fault.end)
+        _compare(
+            replicas_over_time(row), replicas_over_time(calm[row.seed]), start=fault.start, end=fault.end
+        )
         for row in outcomes[f"{scenario}|ours"].rows
         if row.seed in calm
     ]
@@ -44,7 +46,7 @@ def disturbance(outcomes: Mapping[str, Outcome], scenario: str) -> Disturbance:
     )
 
 
-def _level(row: Row) -> Level:
+def replicas_over_time(row: Row) -> Level:
     return [(float(at), int(replicas)) for at, replicas, _ in row.extra["desired"]]
 
 

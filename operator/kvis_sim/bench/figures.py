@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean, median
 
-from kvis_sim.bench.disturbance import disturbance
+from kvis_sim.bench.disturbance import disturbance, replicas_over_time
 from kvis_sim.bench.methods import DEFAULT_RIVALS
 from kvis_sim.bench.rows import Row
 from kvis_sim.bench.search import Outcome
@@ -220,22 +220,23 @@ def _faults(found: Figures, outcomes: Outcomes) -> None:
 
 
 def _noise(found: Figures, outcomes: Outcomes) -> None:
-    def days(question: str) -> list[Row]:
-        names = [name for name in outcomes if name.startswith("noise-24h/") and name.endswith(question)]
-        return [row for name in names for row in outcomes[name].rows]
-
     missing = "the noise run was not simulated in this run"
-    actions = [row.actions for row in days("|ours")]
+    actions = [row.actions for row in _noise_days(outcomes, "ours")]
     note = f"{len(actions)} days of constant load" if actions else missing
     found.put("noise_actions_24h", float(max(actions)) if actions else None, note)
-    moves = [_moves_within_the_day(row) for row in days("|held-out")]
+    moves = [_moves_within_the_day(row) for row in _noise_days(outcomes, "held-out")]
     note = f"of {len(moves)} days, at most {max(moves)} actions" if moves else missing
     found.put("noise_held_out_days_with_actions", float(sum(map(bool, moves))) if moves else None, note)
 
 
+def _noise_days(outcomes: Outcomes, question: str) -> list[Row]:
+    names = [name for name in outcomes if name.startswith("noise-24h/") and name.endswith(f"|{question}")]
+    return [row for name in names for row in outcomes[name].rows]
+
+
 def _moves_within_the_day(row: Row) -> int:
     """Changes of replicas before the load ends: what is given up when it drains away is no answer to noise."""
-    wanted = [replicas for at, replicas, _ in row.extra["desired"] if at <= DAY]
+    wanted = [replicas for at, replicas in replicas_over_time(row) if at <= DAY]
     return sum(before != after for before, after in pairwise(wanted))
 
 

@@ -99,14 +99,10 @@ class TestRaising:
 
 class TestStorm:
     def test_t1_preemptions_halve_what_runs(self):
-        storm = a_storm(75)
-        assert cap_of(storm) == (37, CapReason.PREEMPTION_STORM)
+        assert cap_of(a_storm(75)) == (37, CapReason.PREEMPTION_STORM)
 
     def test_a_cap_far_above_what_runs_is_cut_to_half_of_what_runs(self):
-        assert cap_of(a_storm(256, running=75.0)) == (
-            37,
-            CapReason.PREEMPTION_STORM,
-        )
+        assert cap_of(a_storm(256, running=75.0)) == (37, CapReason.PREEMPTION_STORM)
 
     def test_single_preemptions_are_no_storm(self):
         assert cap_of(a_capped_pod(preemptions_per_request=0.1))[1] is CapReason.RAISE
@@ -115,18 +111,11 @@ class TestStorm:
         assert cap_of(a_storm(5), spec=CapSpec(256, minimum=4))[0] == 4
 
     def test_t4_too_few_requests_are_no_evidence(self):
-        assert cap_of(a_storm(finished=4.0)) == (
-            40,
-            CapReason.HOLD_EVIDENCE,
-        )
-        assert cap_of(a_storm(finished=None)) == (
-            40,
-            CapReason.HOLD_EVIDENCE,
-        )
+        assert cap_of(a_storm(finished=4.0)) == (40, CapReason.HOLD_EVIDENCE)
+        assert cap_of(a_storm(finished=None)) == (40, CapReason.HOLD_EVIDENCE)
 
     def test_five_requests_are_enough(self):
-        enough = a_storm(finished=5.0)
-        assert cap_of(enough) == (20, CapReason.PREEMPTION_STORM)
+        assert cap_of(a_storm(finished=5.0)) == (20, CapReason.PREEMPTION_STORM)
 
     @pytest.mark.parametrize(
         "over", [{"waiting": 0.0, "running": 0.0}, {"waiting": 6.0, "running": 2.0, "kv_usage": 0.1}]

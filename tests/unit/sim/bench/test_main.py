@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from kvis_sim.bench.__main__ import FULL_MINUTES, QUICK_MINUTES, main, minutes_to_ask, parser
@@ -21,3 +23,12 @@ def test_a_scenario_that_does_not_exist_is_refused_with_those_that_do(
 )
 def test_no_time_at_all_is_a_time_as_well(arguments: list[str], minutes: float) -> None:
     assert minutes_to_ask(parser().parse_args(arguments)) == minutes
+
+
+def test_a_table_that_was_not_measured_is_not_copied(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    readme = tmp_path / "README.md"
+    assert main(["--readme", str(readme), "--out", str(tmp_path)]) == 2
+    assert "run the benchmark" in capsys.readouterr().err
+    assert not readme.exists()
