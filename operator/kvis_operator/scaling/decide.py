@@ -21,6 +21,7 @@ from kvis_operator.signals import faults
 from kvis_operator.signals.observation import Observation
 
 SHORT_TICKS: Final = 2
+NOISE_SECONDS: Final = 120.0  # two minutes' rates in a row that chance explains are no chance
 LARGEST_STEP: Final = 4  # replicas per tick, or as many as there are
 SLO_INFEASIBLE: Final = "SLOInfeasible"
 SIGNAL_IMPLAUSIBLE: Final = "SignalImplausible"
@@ -70,7 +71,8 @@ def _grows(facts: Situation, known: Knowledge, state: ScalerState) -> bool:
     """Whether the model's need is to be followed now.
 
     A shortfall that leaves half of the margin free must last for a tick: a noisy moment is over long before a pod
-    has started. Any other is followed at once.
+    has started. One that the usual spread of the rate explains must last for two minutes, since the rate of a minute
+    is what it shows in. Any other is followed at once.
     """
     since = _short_since(facts, known, state)
     if since is None:
@@ -78,7 +80,9 @@ def _grows(facts: Situation, known: Knowledge, state: ScalerState) -> bool:
     felt = _felt(facts, known)
     if known.unproven and not felt:
         return False
-    lasting = facts.now - since >= (SHORT_TICKS - 1) * facts.spec.tick_seconds
+    explained = known.need.rate is not None and state.spread.explains(known.need.rate)
+    patience = NOISE_SECONDS if explained else (SHORT_TICKS - 1) * facts.spec.tick_seconds
+    lasting = facts.now - since >= patience
     return lasting or felt or known.need.reason is Reason.BURST or _presses(facts, known)
 
 

@@ -13,7 +13,7 @@ from kvis_operator.scaling.guard import Symptoms, symptoms
 from kvis_operator.scaling.need import Load, Need, need, steady_rate
 from kvis_operator.scaling.situation import Situation
 from kvis_operator.scaling.spec import ScalingSpec, StepTime
-from kvis_operator.scaling.spread import SIGMAS
+from kvis_operator.scaling.spread import SIGMAS, RateSpread
 from kvis_operator.scaling.state import ScalerState
 from kvis_operator.scaling.step_time import StepFit
 from kvis_operator.signals.observation import Observation, PodPhase
@@ -55,7 +55,7 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
     spec, obs, now = facts.spec, facts.obs, facts.now
     new = state.observed_at is None or obs.at > state.observed_at
     steady = steady_rate(obs.rate_60s, obs.rate_180s)
-    learned = _measured(facts, state, steady) if new else state
+    learned = _measured(facts, state) if new else state
     step = learned.fit.best(spec.prior, now=now) if "fit" in spec.features else spec.prior
     replica, mix = _replica(facts, step), learned.mix
     margin = state.guard.margin + (DISTRUST_MARGIN if learned.fit.distrusted(now) else 0.0)
@@ -63,8 +63,12 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
     kept_margin = margin + (0.0 if _seen_in_full(obs) else DISTRUST_MARGIN)
     rho_down, rho_keep = _reduced(spec.rho_down, kept_margin), _reduced(spec.rho_up, kept_margin)
     memory = memory_seconds(spec, facts.start_seconds)
-    load = _load(facts, step, steady, learned.spread.usual_peak(memory, _sigmas(spec, facts.start_seconds)))
     best = capacity(replica, mix) if mix else None
+    carried = _surely_carried(facts, replica, mix, best)
+    if new:
+        rate = None if facts.blind else steady
+        learned = replace(learned, spread=state.spread.seen(rate, carried, now=facts.now))
+    load = _load(facts, step, steady, learned.spread, carried, memory)
     wanted = need(
         load, mix, best, replica.kv_tokens, rho_up=rho_up, rho_down=rho_down, rho_keep=rho_keep,
         spare=spec.spare_replicas,
@@ -97,11 +101,10 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
     ), learned
 
 
-def _measured(facts: Situation, state: ScalerState, steady: float | None) -> ScalerState:
-    """With what a new observation says of steps, requests and rates."""
-    spread = state.spread.seen(None if facts.blind else steady, now=facts.now)
+def _measured(facts: Situation, state: ScalerState) -> ScalerState:
+    """With what a new observation says of steps and requests."""
     mix, seconds = _mix(facts, state)
-    return replace(state, fit=_fitted(facts, state), mix=mix, mix_seconds=seconds, spread=spread)
+    return replace(state, fit=_fitted(facts, state), mix=mix, mix_seconds=seconds)
 
 
 def _noted(facts: Situation, state: ScalerState, seen: Symptoms) -> ScalerState:
@@ -228,10 +231,42 @@ def _blended(long: float, recent: float | None) -> float:
     return long * math.exp(share * math.log(recent / long))
 
 
-def _load(facts: Situation, step: StepTime, steady: float | None, usual_peak: float | None) -> Load:
+def _surely_carried(
+    facts: Situation, replica: Replica, mix: Mix | None, best: Capacity | None
+) -> float | None:
+    """Requests/s that one replica carries, not counting on requests that got shorter a moment ago.
+
+    The shape of requests follows the last two minutes when they are far off the last ten, which few requests are now
+    and then by chance. To grow for that is right; to take a replica away for it is not.
+    """
+    obs = facts.obs
+    if mix is None or best is None or not best.feasible:
+        return None
+    longer = Mix(
+        _plausible(max(mix.input_tokens, obs.input_tokens or 0.0)),
+        _plausible(max(mix.output_tokens, obs.output_tokens or 0.0)),
+        mix.hit_rate,
+    )
+    worst = capacity(replica, longer)
+    return min(best.rate, worst.rate) if worst.feasible else best.rate
+
+
+def _load(
+    facts: Situation, step: StepTime, steady: float | None, spread: RateSpread, carried: float | None,
+    memory: float,
+) -> Load:  # fmt: skip
     spec, obs = facts.spec, facts.obs
     waiting = obs.waiting if "backlog" in spec.features else None
-    return Load(obs.rate_15s, steady, waiting, obs.kv_tokens, spec.tick_seconds, step.p, usual_peak)
+    return Load(
+        obs.rate_15s,
+        steady,
+        waiting,
+        obs.kv_tokens,
+        spec.tick_seconds,
+        step.p,
+        spread.usual_peak(memory, _sigmas(spec, facts.start_seconds)),
+        None if carried is None else spread.usually_carried(carried),
+    )
 
 
 def _busy_share(facts: Situation, best: Capacity | None) -> float | None:

@@ -2,7 +2,7 @@
 
     up   = ceil( max( rate / mu_up + max(0, backlog - .3),  (K + waiting tokens) / (.9 KVcap) ) + spare )
     down = max( rate / mu_dn,  K / (.75 KVcap) ) + spare
-    keep = usual peak / mu_up + spare
+    keep = usual peak / usual mu_up + spare
 
 backlog = waiting / (60 mu), mu being what one replica serves a second. The prompts' work alone, which the reference
 counts, is a small part of it where answers are long. Rates are counts of requests, so their noise is known: a burst
@@ -11,7 +11,7 @@ An unknown input drops its term: the rest may still ask for more, but `down` is 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kvis_operator.scaling.capacity import Capacity, Mix
@@ -47,6 +47,7 @@ class Load:
     tick_seconds: float
     prefill_seconds_per_token: float
     usual_peak: float | None = None  # of the last minutes, requests/s
+    usually_carried: float | None = None  # by one replica, requests/s; None: what it carries now
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,8 @@ def need(
     down = None
     if down_compute is not None and down_memory is not None:
         down = min(MOST, max(down_compute, down_memory) + spare)
-    keep = _plus(_replicas_for(load.usual_peak, cap, rho_up if rho_keep is None else rho_keep), spare)
+    usual = replace(cap, rate=load.usually_carried) if cap is not None and load.usually_carried else cap
+    keep = _plus(_replicas_for(load.usual_peak, usual, rho_up if rho_keep is None else rho_keep), spare)
     reason = _reason(up, _plus(compute, spare), _plus(held, spare), bursting=bursting)
     return Need(up, down, keep, reason, rate, backlog, None if held is None else whole(held))
 

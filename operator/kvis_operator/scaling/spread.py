@@ -5,7 +5,8 @@ measure that without being fooled by a level that moves, since a move shows in f
 successive difference: half of it estimates the variance). They are taken two minutes apart, because a minute that lies
 across a change shares half of it with the next. A fleet that could not carry the usual spread would be asked to grow
 again within minutes of shrinking. Nor is a lull a lower level: until the last minutes lie below the mean of the last
-hours by more than chance would have it, that mean counts.
+hour by more than chance would have it, that mean counts. So it is with what a replica carries, which moves with the
+requests of the last minutes. And a minute that the usual spread explains is no rise of the load.
 """
 
 import math
@@ -14,11 +15,14 @@ from typing import Final
 
 MINUTE: Final = 60.0
 MINUTES: Final = 10  # whose mean is the level
-SIGMAS: Final = 4.5  # of spread; with 4 a simulated day of 20 % noise about a constant load moved replicas
+SIGMAS: Final = 4.3  # of spread; with 4 simulated days of 20 % noise about a constant load moved replicas
 PRIOR_MINUTES: Final = 3.0  # that counting noise, which is what to expect, weighs
-FORGETTING: Final = 0.99  # per minute: a memory of an hour and a half
+FORGETTING: Final = 0.995  # of the spread, per minute: a memory of three hours
+LONG: Final = 0.98  # the same of the long means, which must follow a load that moves: fifty minutes
 OUTLIER: Final = 3.0  # usual deviations that a difference counts as at most: a step of the load is no spread
 LULL: Final = (2.0, 4.0)  # deviations below the long mean: a level begins to count, counts alone
+RISE: Final = 2.0  # deviations above the long mean: a level has risen
+ESTABLISHED: Final = 20.0  # minutes behind a long mean that says what is usual
 LARGEST: Final = 1.0  # relative standard deviation
 FEWEST_REQUESTS: Final = 0.01  # a minute; fewer have no spread that could be told
 
@@ -30,12 +34,16 @@ class RateSpread:
     minutes: tuple[float, ...] = ()  # requests/s
     at: float | None = None  # Unix seconds, end of the newest minute
     squares: float = 0.0  # of relative differences
-    weight: float = 0.0
+    weight: float = 0.0  # of the squares, minutes
     rates: float = 0.0  # requests/s
+    needs: float = 0.0  # replicas at full load that the rates took
+    count: float = 0.0  # of the rates and needs, minutes
     since: float | None = None  # Unix seconds, since when the rate has been known without a break
 
-    def seen(self, rate: float | None, *, now: float) -> "RateSpread":
+    def seen(self, rate: float | None, carried: float | None = None, *, now: float) -> "RateSpread":
         """With the last minute's rate at `now`; within a minute of the last one kept no other is.
+
+        `carried` is what one replica carries now, requests/s; None, unknown, counts as usual.
 
         A minute that was not seen in full, the rate being unknown or the operator away, counts like the higher of its
         neighbours and spreads at least as usual: unknown is no calm.
@@ -51,22 +59,34 @@ class RateSpread:
         if passed < 1 or now - since < MINUTE:
             return known
         for _ in range(min(passed - 1, MINUTES)):
-            known = known._with(max((*self.minutes[-1:], rate)), least=1.0)
-        return replace(known._with(rate), at=now)
+            known = known._with(max((*self.minutes[-1:], rate)), carried, least=1.0)
+        return replace(known._with(rate, carried), at=now)
 
-    def _with(self, rate: float, least: float = 0.0) -> "RateSpread":
+    def _with(self, rate: float, carried: float | None, least: float = 0.0) -> "RateSpread":
         """With one more minute, whose difference counts as at least `least` usual ones."""
         minutes = (*self.minutes, rate)[-MINUTES:]
         before = minutes[-3] if len(minutes) > 2 else rate
         middle = (before + rate) / 2
         if len(minutes) < 3 or middle <= 0:  # an idle minute has no spread, yet it lowers the long mean
-            return replace(self, minutes=minutes, rates=FORGETTING * self.rates)
+            return replace(self, minutes=minutes, rates=LONG * self.rates, needs=LONG * self.needs)
         square = ((rate - before) / middle) ** 2 / 2
         usual = self._variance(middle)
         square = min(max(square, least * usual), OUTLIER**2 * usual, LARGEST**2)
-        squares, weight = FORGETTING * self.squares + square, FORGETTING * self.weight + 1.0
-        rates = FORGETTING * self.rates + rate
-        return replace(self, minutes=minutes, squares=squares, weight=weight, rates=rates)
+        return replace(
+            self,
+            minutes=minutes,
+            squares=FORGETTING * self.squares + square,
+            weight=FORGETTING * self.weight + 1.0,
+            rates=LONG * self.rates + rate,
+            needs=LONG * self.needs + self._taken(rate, carried),
+            count=LONG * self.count + 1.0,
+        )
+
+    def _taken(self, rate: float, carried: float | None) -> float:
+        """Replicas at full load that `rate` takes, the usual ones where it is unknown what one carries."""
+        if carried is not None and carried > 0:
+            return rate / carried
+        return rate * self.needs / self.rates if self.rates else 0.0
 
     def _variance(self, level: float) -> float:
         """Relative variance of a minute's rate around `level` > 0."""
@@ -94,15 +114,43 @@ class RateSpread:
 
     def _without_lull(self, level: float) -> float:
         """The level of all minutes kept, or the long mean as far as the level may be below it by chance."""
-        usual = self.rates / self.weight if self.weight else 0.0
+        usual = self.rates / self.count if self.count else 0.0
         if usual <= level:
             return level
         below = (1.0 - level / usual) * math.sqrt(len(self.minutes)) / self._deviation(usual)
-        begins, alone = LULL
-        share = min(1.0, max(0.0, (below - begins) / (alone - begins)))
-        return usual + share * (level - usual)
+        return usual + _beyond_chance(below) * (level - usual)
+
+    def usually_carried(self, carried: float) -> float:
+        """What one replica carries, requests/s: on the long mean, as far as `carried`, of now, may differ by chance.
+
+        A mean over the requests of the last minutes differs by one over the square root of their number, their
+        lengths being spread about as wide as their mean.
+        """
+        level = self.level(MINUTES * MINUTE)
+        if not self.needs or not level or carried <= 0:
+            return carried
+        usual = self.rates / self.needs
+        requests = max(1.0, MINUTES * MINUTE * level)
+        apart = math.log(carried / usual)
+        return usual * math.exp(_beyond_chance(abs(apart) * math.sqrt(requests)) * apart)
+
+    def explains(self, rate: float) -> bool:
+        """Whether `rate` is one that the usual spread about an unmoved level brings up, known for long enough."""
+        level = self.level(MINUTES * MINUTE)
+        if not level or self.count < ESTABLISHED:
+            return False
+        usual = self.rates / self.count
+        deviation = self._deviation(usual)
+        above = (level / usual - 1.0) * math.sqrt(len(self.minutes)) / deviation
+        return above < RISE and rate <= max(usual, level) * (1.0 + SIGMAS * deviation)
 
     def _deviation(self, level: float) -> float:
         """Relative standard deviation of a minute's rate around `level` > 0, at least half of counting noise."""
         half_counting = 0.5 / max(MINUTE * level, FEWEST_REQUESTS)
         return math.sqrt(max(self._variance(level), half_counting))
+
+
+def _beyond_chance(deviations: float) -> float:
+    """How much a difference counts, 0-1: nothing while chance explains it."""
+    begins, alone = LULL
+    return min(1.0, max(0.0, (deviations - begins) / (alone - begins)))

@@ -21,6 +21,7 @@ from kvis_sim.scenarios.recipe import DAYS, Kind
 
 Outcomes = Mapping[str, Outcome]
 SHIFTS = frozenset({Kind.MIX_SHIFT, Kind.HIT_SHIFT})
+SETTLING = 3600.0  # seconds in which replicas that a day was begun with become those that its load takes
 
 
 @dataclass(slots=True)
@@ -224,9 +225,12 @@ def _noise(found: Figures, outcomes: Outcomes) -> None:
     actions = [row.actions for row in _noise_days(outcomes, "ours")]
     note = f"{len(actions)} days of constant load" if actions else missing
     found.put("noise_actions_24h", float(max(actions)) if actions else None, note)
-    moves = [_moves_within_the_day(row) for row in _noise_days(outcomes, "held-out")]
-    note = f"of {len(moves)} days, at most {max(moves)} actions" if moves else missing
-    found.put("noise_held_out_days_with_actions", float(sum(map(bool, moves))) if moves else None, note)
+    days = _noise_days(outcomes, "held-out")
+    for name, since in (("", 0.0), ("_once_settled", SETTLING)):
+        moves = [_moves_within_the_day(row, since) for row in days]
+        note = f"of {len(moves)} days, at most {max(moves)} actions" if moves else missing
+        value = float(sum(map(bool, moves))) if moves else None
+        found.put(f"noise_held_out_days_with_actions{name}", value, note)
 
 
 def _noise_days(outcomes: Outcomes, question: str) -> list[Row]:
@@ -234,10 +238,12 @@ def _noise_days(outcomes: Outcomes, question: str) -> list[Row]:
     return [row for name in names for row in outcomes[name].rows]
 
 
-def _moves_within_the_day(row: Row) -> int:
-    """Changes of replicas before the load ends: what is given up when it drains away is no answer to noise."""
-    wanted = [replicas for at, replicas in replicas_over_time(row) if at <= DAY]
-    return sum(before != after for before, after in pairwise(wanted))
+def _moves_within_the_day(row: Row, since: float) -> int:
+    """Changes of replicas from `since` on and before the load ends: what is given up when it drains away is no answer
+    to noise.
+    """
+    wanted = [(at, replicas) for at, replicas in replicas_over_time(row) if at <= DAY]
+    return sum(before != after and at >= since for (_, before), (at, after) in pairwise(wanted))
 
 
 def _wrong_prior(found: Figures, outcomes: Outcomes, scenarios: Sequence[str]) -> None:

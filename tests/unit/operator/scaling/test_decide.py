@@ -39,6 +39,18 @@ class TestUp:
         loop = Loop(a_spec(), 4)
         assert [loop.tick(rate=rate).replicas for rate in (17.5, 16.0, 17.5, 16.0)] == [4] * 4
 
+    def test_one_that_the_usual_spread_explains_must_last_for_two_minutes(self):
+        loop = Loop(a_spec(), 4).run(1800, rate=16.2)
+        assert [loop.tick(rate=17.0).replicas for _ in range(9)] == [4] * 8 + [5]
+
+    def test_one_beyond_the_usual_spread_must_last_for_a_tick(self):
+        loop = Loop(a_spec(), 4).run(1800, rate=16.2)
+        assert [loop.tick(rate=18.0).replicas for _ in range(2)] == [4, 5]
+
+    def test_one_that_shows_in_a_queue_is_met_at_once_whatever_the_spread(self):
+        loop = Loop(a_spec(), 4).run(1800, rate=16.2)
+        assert loop.tick(rate=17.0, waiting=120.0).replicas == 5
+
     def test_a_shortfall_beyond_half_of_the_margin_is_met_at_once(self):
         assert once(4, rate=18.1).replicas == 4
         assert once(4, rate=18.2).replicas == 5
@@ -242,7 +254,7 @@ def test_the_numbers_of_a_decision_are_these():
         "rate_60s": 4.0, "rate_expected": 4.0, "waiting": 3.0, "kv_usage": 0.2, "kv_tokens": 192_000.0,
         "ttft_p95_seconds": 0.4, "tpot_p95_seconds": 0.06, "preemptions_per_request": 0.0,
         "need_up": 1.0, "need_down": 4.0 / 3.926,
-        "need_keep": 5.1619 / 4.171, "usual_peak": 4.0 + 4.5 * (4.0 / 60.0) ** 0.5,
+        "need_keep": 5.1103 / 4.171, "usual_peak": 4.0 + 4.3 * (4.0 / 60.0) ** 0.5,
         "need_memory": 1.0, "backlog": 3 / (60 * 4.907),
         "floor_memory": 2.0, "batch": 93.0, "batch_max": 256.0, "replica_rate": 4.907, "itl_seconds": 0.08982,
         "best_tpot_seconds": 0.02669, "busy_share": 4.0 / (2 * 4.907), "input_tokens": 1155.0,

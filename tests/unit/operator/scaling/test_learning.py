@@ -88,3 +88,40 @@ def test_what_is_taken_away_is_judged_with_a_margin_until_the_shape_is_seen_in_f
     assert (full["rho_down"], partial["rho_down"]) == (0.80, 0.75)
     assert partial["need_keep"] == pytest.approx(full["need_keep"] * 0.85 / 0.80)
     assert partial["rho_up"] == full["rho_up"] == 0.85
+
+
+def kept_and_grown_to(loop: Loop) -> tuple[float, float]:
+    numbers = loop.decisions[-1].numbers
+    return numbers["need_keep"], numbers["replica_rate"]
+
+
+def test_requests_that_got_shorter_a_moment_ago_take_nothing_away():
+    loop = Loop(a_spec(), 4).run(1800, rate=12.0)
+    before, slow = kept_and_grown_to(loop)
+    loop.tick(rate=12.0, recent_input_tokens=USUAL / 3)
+    after, fast = kept_and_grown_to(loop)
+    assert after == pytest.approx(before)
+    assert fast > 1.2 * slow
+
+
+def test_requests_that_got_longer_a_moment_ago_are_kept_for():
+    loop = Loop(a_spec(), 4).run(1800, rate=12.0)
+    before, _ = kept_and_grown_to(loop)
+    loop.tick(rate=12.0, recent_input_tokens=USUAL * 3)
+    assert kept_and_grown_to(loop)[0] > 1.2 * before
+
+
+def test_what_is_kept_does_not_follow_a_shape_that_chance_explains():
+    loop = Loop(a_spec(), 4).run(1800, rate=1.0, input_tokens=USUAL)
+    before, slow = kept_and_grown_to(loop)
+    loop.tick(rate=1.0, input_tokens=USUAL * 0.95)
+    after, fast = kept_and_grown_to(loop)
+    assert after == pytest.approx(before, rel=0.003)
+    assert fast > 1.01 * slow
+
+
+def test_what_is_kept_follows_a_shape_that_chance_does_not_explain():
+    loop = Loop(a_spec(), 4).run(1800, rate=12.0, input_tokens=USUAL)
+    before, _ = kept_and_grown_to(loop)
+    loop.tick(rate=12.0, input_tokens=USUAL / 2)
+    assert kept_and_grown_to(loop)[0] < 0.9 * before

@@ -97,6 +97,14 @@ def test_what_is_kept_carries_the_usual_peak():
     assert needed(usual_peak=None).keep is None
 
 
+def test_what_is_kept_goes_by_what_a_replica_usually_carries():
+    now, usual = needed(usual_peak=25.0), needed(usual_peak=25.0, usually_carried=4.0)
+    assert usual.keep == pytest.approx(25.0 / (0.85 * 4.0))
+    assert (usual.up, usual.down) == (now.up, now.down)
+    assert needed(cap=None, usual_peak=25.0, usually_carried=4.0).keep is None
+    assert needed(cap=INFEASIBLE, usual_peak=25.0, usually_carried=4.0).keep is None
+
+
 def test_no_requests_need_nothing_whatever_the_shape():
     wanted = needed(steady=0.0, cap=None, mix=None)
     assert (wanted.up, wanted.down) == (0, 0.0)

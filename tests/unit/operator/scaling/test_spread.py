@@ -3,7 +3,15 @@ from dataclasses import replace
 
 import pytest
 
-from kvis_operator.scaling.spread import FORGETTING, LARGEST, PRIOR_MINUTES, SIGMAS, RateSpread
+from kvis_operator.scaling.spread import (
+    ESTABLISHED,
+    FORGETTING,
+    LARGEST,
+    LULL,
+    PRIOR_MINUTES,
+    SIGMAS,
+    RateSpread,
+)
 
 NOON = 1_800_000_000.0
 MEMORY = 600.0
@@ -76,18 +84,18 @@ class TestLull:
     def test_a_level_below_the_long_mean_by_chance_is_that_mean(self):
         spread = after(*[6.0] * 200, *[5.9] * 10)
         assert spread.level(MEMORY) == pytest.approx(5.9)
-        assert spread.usual_peak(MEMORY, 0.0) == pytest.approx(spread.rates / spread.weight)
-        assert spread.rates / spread.weight == pytest.approx(5.99, abs=0.005)
+        assert spread.usual_peak(MEMORY, 0.0) == pytest.approx(spread.rates / spread.count)
+        assert spread.rates / spread.count == pytest.approx(5.98, abs=0.005)
 
     def test_a_level_that_chance_does_not_explain_counts_alone(self):
         assert after(*[6.0] * 200, *[3.0] * 10).usual_peak(MEMORY, 0.0) == pytest.approx(3.0)
 
     def test_between_them_the_long_mean_gives_way(self):
         spread = after(*[6.0] * 200, *[5.8] * 10)
-        usual = spread.rates / spread.weight
+        usual = spread.rates / spread.count
         below = (1.0 - 5.8 / usual) / math.sqrt(0.5 / (60.0 * usual) / 10)
-        assert 2.0 < below < 4.0
-        expected = usual - (below - 2.0) / 2.0 * (usual - 5.8)
+        assert LULL[0] < below < LULL[1]
+        expected = usual - (below - LULL[0]) / (LULL[1] - LULL[0]) * (usual - 5.8)
         assert spread.usual_peak(MEMORY, 0.0) == pytest.approx(expected)
 
     def test_the_first_minutes_have_no_long_mean(self):
@@ -103,7 +111,7 @@ class TestLull:
     def test_idle_minutes_lower_the_long_mean(self):
         busy = after(*[6.0] * 200)
         idle = after(*[6.0] * 200, *[0.0] * 102)
-        assert idle.rates / idle.weight < 0.4 * busy.rates / busy.weight
+        assert idle.rates / idle.count < 0.2 * busy.rates / busy.count
 
     def test_it_ends_within_the_minutes_of_the_level_where_the_load_is_gone(self):
         assert after(*[6.0] * 200, *[0.0] * 10).usual_peak(MEMORY) == 0.0
@@ -111,6 +119,73 @@ class TestLull:
     def test_a_spread_without_a_long_mean_has_the_level_alone(self):
         spread = replace(after(*[6.0] * 200, *[5.9] * 10), rates=0.0)
         assert spread.usual_peak(MEMORY, 0.0) == pytest.approx(5.9)
+
+
+def carrying(*carried: float | None, rate: float = 6.0) -> RateSpread:
+    """Minutes of one rate, with what a replica carried in each."""
+    spread = RateSpread()
+    for i, one in enumerate(carried):
+        spread = spread.seen(rate, one, now=NOON + i * 60.0)
+    return spread
+
+
+class TestUsuallyCarried:
+    def test_a_moment_that_chance_explains_is_the_long_mean(self):
+        spread = carrying(*[1.25] * 60)
+        assert spread.usually_carried(1.25 * 1.03) == pytest.approx(
+            1.25
+        )  # 3 % of 3,600 requests: 1.8 deviations
+
+    @pytest.mark.parametrize("share", [0.8, 1.25])
+    def test_a_shift_that_chance_does_not_explain_counts_alone(self, share):
+        assert carrying(*[1.25] * 60).usually_carried(1.25 * share) == pytest.approx(1.25 * share)
+
+    def test_between_them_the_long_mean_gives_way(self):
+        spread = carrying(*[1.25] * 60)
+        apart = 0.055
+        counted = (apart * math.sqrt(3600.0) - LULL[0]) / (LULL[1] - LULL[0])
+        assert 0.0 < counted < 1.0
+        carried = spread.usually_carried(1.25 * math.exp(apart))
+        assert carried == pytest.approx(1.25 * math.exp(counted * apart))
+
+    def test_few_requests_are_far_apart_by_chance(self):
+        assert carrying(*[1.25] * 60, rate=0.05).usually_carried(1.25 * 1.3) == pytest.approx(1.25)
+
+    def test_nothing_remembered_has_what_it_carries_now(self):
+        assert (RateSpread().usually_carried(1.25), after(6.0, 6.0, 6.0).usually_carried(1.25)) == (
+            1.25,
+            1.25,
+        )
+
+    def test_it_is_the_mean_over_requests_not_over_minutes(self):
+        spread = carrying(*[2.0, 1.0] * 100)
+        assert spread.rates / spread.needs == pytest.approx(4.0 / 3.0, rel=0.01)
+
+    def test_minutes_of_which_it_is_unknown_count_as_usual(self):
+        spread = carrying(*[1.25] * 30, *[None] * 30)
+        assert spread.rates / spread.needs == pytest.approx(1.25)
+
+
+class TestExplained:
+    def test_a_minute_within_the_usual_spread_of_a_level_that_has_not_moved(self):
+        assert after(*[6.0] * 60).explains(6.0 + 0.99 * SIGMAS * math.sqrt(6.0 / 120.0))
+
+    def test_not_a_minute_beyond_it(self):
+        assert not after(*[6.0] * 60).explains(6.0 + 1.01 * SIGMAS * math.sqrt(6.0 / 120.0))
+
+    def test_not_while_the_level_rises(self):
+        rising = after(*[6.0] * 60, *[6.5] * 10)
+        assert not rising.explains(6.5)
+
+    def test_a_level_in_a_lull_is_judged_by_the_long_mean(self):
+        assert after(*[6.0] * 60, *[4.0] * 10).explains(6.0)
+
+    @pytest.mark.parametrize(("minutes", "known"), [(int(ESTABLISHED), False), (40, True)])
+    def test_not_before_the_load_has_been_known_for_a_while(self, minutes, known):
+        assert after(*[6.0] * minutes).explains(6.0) is known
+
+    def test_not_where_nothing_came(self):
+        assert not after(*[0.0] * 60).explains(0.0)
 
 
 class TestUnseenMinutes:

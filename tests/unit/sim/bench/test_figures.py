@@ -122,17 +122,18 @@ def a_noise_day(*wanted: tuple[float, int], seed: int = 3) -> Row:
 
 def test_held_out_days_of_noise_are_counted_apart_and_only_until_their_load_ends() -> None:
     calm, moved = a_noise_day((0, 6)), a_noise_day((0, 6), (3, 5), (5, 6))
-    drained = a_noise_day((0, 6), (24.1, 5))
+    drained, settled = a_noise_day((0, 6), (24.1, 5)), a_noise_day((0, 6), (0.9, 5))
     found = figures(
         {
             "noise-24h/4|ours": Outcome("noise-24h/4", "kvis", "kvis", (calm,)),
-            "noise-24h/4|held-out": Outcome("noise-24h/4", "kvis", "kvis", (calm, moved, drained)),
+            "noise-24h/4|held-out": Outcome("noise-24h/4", "kvis", "kvis", (calm, moved, drained, settled)),
         },
         [],
     )
     assert found.values["noise_actions_24h"] == 0.0
-    assert found.values["noise_held_out_days_with_actions"] == 1.0
-    assert found.notes["noise_held_out_days_with_actions"] == "of 3 days, at most 2 actions"
+    assert found.values["noise_held_out_days_with_actions"] == 2.0
+    assert found.values["noise_held_out_days_with_actions_once_settled"] == 1.0
+    assert found.notes["noise_held_out_days_with_actions"] == "of 4 days, at most 2 actions"
 
 
 def test_what_was_not_simulated_is_none_with_a_reason() -> None:

@@ -29,6 +29,7 @@ MUST_REPORT = (
     "fault_scale_downs",
     "noise_actions_24h",
     "noise_held_out_days_with_actions",
+    "noise_held_out_days_with_actions_once_settled",
 )
 
 
