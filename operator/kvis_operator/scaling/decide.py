@@ -21,7 +21,7 @@ from kvis_operator.signals import faults
 from kvis_operator.signals.observation import Observation
 
 SHORT_TICKS: Final = 2
-NOISE_SECONDS: Final = 120.0  # two minutes' rates in a row that chance explains are no chance
+NOISE_SECONDS: Final = 120.0  # two whole minutes in a row are no noise
 LARGEST_STEP: Final = 4  # replicas per tick, or as many as there are
 SLO_INFEASIBLE: Final = "SLOInfeasible"
 SIGNAL_IMPLAUSIBLE: Final = "SignalImplausible"
@@ -71,8 +71,8 @@ def _grows(facts: Situation, known: Knowledge, state: ScalerState) -> bool:
     """Whether the model's need is to be followed now.
 
     A shortfall that leaves half of the margin free must last for a tick: a noisy moment is over long before a pod
-    has started. One that the usual spread of the rate explains must last for two minutes, since the rate of a minute
-    is what it shows in. Any other is followed at once.
+    has started. One that the usual spread of a minute's rate explains must last for two minutes. Any other is
+    followed at once.
     """
     since = _short_since(facts, known, state)
     if since is None:

@@ -127,17 +127,18 @@ class RateSpread:
         lengths being spread about as wide as their mean.
         """
         level = self.level(MINUTES * MINUTE)
-        if not self.needs or not level or carried <= 0:
+        if not self.needs or not self.rates or not level or carried <= 0:
             return carried
         usual = self.rates / self.needs
         requests = max(1.0, MINUTES * MINUTE * level)
-        apart = math.log(carried / usual)
-        return usual * math.exp(_beyond_chance(abs(apart) * math.sqrt(requests)) * apart)
+        apart = math.log(carried) - math.log(usual)
+        share = _beyond_chance(abs(apart) * math.sqrt(requests))
+        return carried if share >= 1.0 else usual * math.exp(share * apart)
 
     def explains(self, rate: float) -> bool:
         """Whether `rate` is one that the usual spread about an unmoved level brings up, known for long enough."""
         level = self.level(MINUTES * MINUTE)
-        if not level or self.count < ESTABLISHED:
+        if not level or not self.rates or self.count < ESTABLISHED:
             return False
         usual = self.rates / self.count
         deviation = self._deviation(usual)

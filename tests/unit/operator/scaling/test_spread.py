@@ -157,6 +157,10 @@ class TestUsuallyCarried:
             1.25,
         )
 
+    @pytest.mark.parametrize("sums", [{"rates": 0.0}, {"needs": 0.0}, {"needs": 5e-324}])
+    def test_sums_that_say_nothing_leave_it_as_it_is(self, sums):
+        assert replace(carrying(*[1.25] * 60), **sums).usually_carried(1.0) == 1.0
+
     def test_it_is_the_mean_over_requests_not_over_minutes(self):
         spread = carrying(*[2.0, 1.0] * 100)
         assert spread.rates / spread.needs == pytest.approx(4.0 / 3.0, rel=0.01)
@@ -186,6 +190,7 @@ class TestExplained:
 
     def test_not_where_nothing_came(self):
         assert not after(*[0.0] * 60).explains(0.0)
+        assert not replace(after(*[6.0] * 60), rates=0.0).explains(6.0)
 
 
 class TestUnseenMinutes:
