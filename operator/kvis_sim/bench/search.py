@@ -4,9 +4,11 @@ The axis of a family runs from its dearest to its cheapest value; attainment fal
 noise, so a bisection on a few tuning seeds finds the edge. Edges are then confirmed on all seeds, the
 cheapest first; one that falls short there steps back towards the dear end and queues again. One that
 reaches the level steps on towards the cheap end while it does: the tuning seeds may be harder than most.
+So do the edges that cost as much on the tuning seeds, and the cheapest of all of these is taken.
 """
 
 import heapq
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -15,7 +17,8 @@ from kvis_sim.bench.methods import Method
 from kvis_sim.bench.rows import Job, Row
 from kvis_sim.bench.schedule import Question
 
-CONFIRMED = 8  # settings at most that are run on all seeds
+CONFIRMED = 8  # settings at most that are run on all seeds and fall short
+TIED = 1.02  # costs on the tuning seeds that are no farther apart say nothing about all seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +117,22 @@ def _confirmed(scenario: str, edges: Sequence[Edge], *, level: float, seeds: See
     queue = [(found.replica_hours, order, found.index) for order, found in enumerate(edges)]
     heapq.heapify(queue)
     looked_at: list[Outcome] = []
-    while queue and len(looked_at) < CONFIRMED:
-        _, order, index = heapq.heappop(queue)
+    best: Outcome | None = None
+    limit = math.inf
+    while queue and len(looked_at) < CONFIRMED and queue[0][0] <= limit:
+        hours, order, index = heapq.heappop(queue)
         sweep = edges[order].sweep
         outcome = yield from at_setting(scenario, sweep.at(index), seeds.comparing)
         if outcome.attainment >= level:
-            return (
-                yield from _stepped_on(scenario, sweep, index, outcome, level=level, seeds=seeds.comparing)
-            )
+            last = yield from _stepped_on(scenario, sweep, index, outcome, level=level, seeds=seeds.comparing)
+            best = last if best is None else min(best, last, key=lambda each: each.replica_hours)
+            limit = min(limit, TIED * hours)
+            continue
         looked_at.append(outcome)
         if index > 0:
             dearer = yield from at_setting(scenario, sweep.at(index - 1), seeds.tuning)
             heapq.heappush(queue, (dearer.replica_hours, order, index - 1))
-    return max(looked_at, key=lambda outcome: outcome.attainment)
+    return best or max(looked_at, key=lambda outcome: outcome.attainment)
 
 
 def _stepped_on(

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+import pytest
+
 from kvis_sim.bench.methods import Method
 from kvis_sim.bench.rows import Job, Row
 from kvis_sim.bench.schedule import Question
@@ -61,6 +63,35 @@ def test_steps_on_when_the_other_seeds_are_easier_than_those_it_was_tuned_on() -
         cheapest("ramp", (SWEEP,), level=0.88, level_name="0.88", seeds=SEEDS), better_on_the_third_seed
     )
     assert (outcome.method, outcome.reached) == ("hpa-inflight(target=32)", True)
+
+
+@pytest.mark.parametrize(("more", "taken"), [(1.01, "slow"), (1.03, "quick")])
+def test_edges_that_cost_the_same_on_the_tuning_seeds_are_all_confirmed(more: float, taken: str) -> None:
+    """`slow` costs `more` than `quick` there, and half of it on the third seed."""
+    sweeps = [Sweep(Method(family), "target", SWEEP.values) for family in ("quick", "slow")]
+
+    def cheaper_on_the_third_seed(job: Job) -> Row:
+        row = falling(job)
+        factor = 1.0 if job.method.family == "quick" else more if job.seed < 2 else 0.5
+        return a_row(job, row.attainment, factor * row.replica_hours)
+
+    outcome = answer(
+        cheapest("ramp", sweeps, level=0.90, level_name="0.9", seeds=SEEDS), cheaper_on_the_third_seed
+    )
+    assert (outcome.family, outcome.reached) == (taken, True)
+
+
+def test_a_tied_edge_that_falls_short_elsewhere_does_not_undo_one_that_does_not() -> None:
+    sweeps = [Sweep(Method(family), "target", SWEEP.values) for family in ("quick", "slow")]
+
+    def short_on_the_third_seed(job: Job) -> Row:
+        row = falling(job)
+        return row if job.method.family == "quick" or job.seed < 2 else a_row(job, 0.1, row.replica_hours)
+
+    outcome = answer(
+        cheapest("ramp", sweeps, level=0.90, level_name="0.9", seeds=SEEDS), short_on_the_third_seed
+    )
+    assert (outcome.method, outcome.reached) == ("quick(target=16)", True)
 
 
 def test_a_step_on_that_costs_more_is_not_taken() -> None:
