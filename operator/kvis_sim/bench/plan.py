@@ -103,7 +103,7 @@ def thinning(size: Size, unanswered: int) -> str:
     text = (
         f"{len(size.seeds)} seeds ({len(size.day_seeds)} for day-long scenarios); settings searched by bisection "
         f"on {len(size.seeds[:2])} seeds (one of a day), then confirmed on all, the cheapest first, stepping on while "
-        "they reach the level."
+        "they reach the level; with them those that cost as much there, within 5 %."
     )
     return f"{text} {unanswered} questions were left open for lack of time." if unanswered else text
 

@@ -18,7 +18,7 @@ from kvis_sim.bench.rows import Job, Row
 from kvis_sim.bench.schedule import Question
 
 CONFIRMED = 8  # settings at most that are run on all seeds and fall short
-TIED = 1.02  # costs on the tuning seeds that are no farther apart say nothing about all seeds
+TIED = 1.05  # costs on two tuning seeds that are no farther apart say little about all seeds
 
 
 @dataclass(frozen=True, slots=True)
