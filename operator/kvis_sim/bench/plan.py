@@ -20,7 +20,7 @@ from kvis_sim.bench.methods import (
     Method,
 )
 from kvis_sim.bench.schedule import Question
-from kvis_sim.bench.search import Outcome, Seeds, Sweep, at_setting, cheapest
+from kvis_sim.bench.search import TIED, Outcome, Seeds, Sweep, at_setting, cheapest
 from kvis_sim.scenarios.catalogue import SCENARIOS, noise_recipes, variants
 from kvis_sim.scenarios.faults import fault_recipes
 from kvis_sim.scenarios.recipe import DAYS, Kind, Recipe
@@ -103,7 +103,7 @@ def thinning(size: Size, unanswered: int) -> str:
     text = (
         f"{len(size.seeds)} seeds ({len(size.day_seeds)} for day-long scenarios); settings searched by bisection "
         f"on {len(size.seeds[:2])} seeds (one of a day), then confirmed on all, the cheapest first, stepping on while "
-        "they reach the level; with them those that cost as much there, within 5 %."
+        f"they reach the level; with them those that cost as much there, within {100 * (TIED - 1):.0f} %."
     )
     return f"{text} {unanswered} questions were left open for lack of time." if unanswered else text
 
