@@ -5,8 +5,9 @@ measure that without being fooled by a level that moves, since a move shows in f
 successive difference: half of it estimates the variance). They are taken two minutes apart, because a minute that lies
 across a change shares half of it with the next. A fleet that could not carry the usual spread would be asked to grow
 again within minutes of shrinking. Nor is a lull a lower level: until the last minutes lie below the mean of the last
-hour by more than chance would have it, that mean counts. So it is with what a replica carries, which moves with the
-requests of the last minutes. And a minute that the usual spread explains is no rise of the load.
+hour by more than chance would have it, that mean counts. Chance brings a deep lull at last wherever a load stands still
+for hours, so the longer it has stood, the deeper a lull must be. So it is with what a replica carries, which moves with
+the requests of the last minutes. And a minute that the usual spread explains is no rise of the load.
 """
 
 import math
@@ -15,14 +16,17 @@ from typing import Final
 
 MINUTE: Final = 60.0
 MINUTES: Final = 10  # whose mean is the level
-SIGMAS: Final = 4.3  # of spread; with 4 simulated days of 20 % noise about a constant load moved replicas
+SIGMAS: Final = 4.3  # of spread above the level; with 4.0, noise about a constant load moved replicas
 PRIOR_MINUTES: Final = 3.0  # that counting noise, which is what to expect, weighs
 FORGETTING: Final = 0.995  # of the spread, per minute: a memory of three hours
 LONG: Final = 0.98  # the same of the long means, which must follow a load that moves: fifty minutes
 OUTLIER: Final = 3.0  # usual deviations that a difference counts as at most: a step of the load is no spread
 LULL: Final = (2.0, 4.0)  # deviations below the long mean: a level begins to count, counts alone
+CALM: Final = 60.0  # minutes without a change of the load, from which on these deviations get more
+LONGEST_CALM: Final = 480.0  # minutes, from which on they get no more
+PER_DOUBLING: Final = 0.25  # of them, for every doubling of the calm: 1.75 times as many in the end
 RISE: Final = 2.0  # deviations above the long mean: a level has risen
-ESTABLISHED: Final = 20.0  # minutes behind a long mean that says what is usual
+ESTABLISHED: Final = 14.0  # minutes' weight of a long mean that says what is usual, after eighteen minutes
 LARGEST: Final = 1.0  # relative standard deviation
 FEWEST_REQUESTS: Final = 0.01  # a minute; fewer have no spread that could be told
 
@@ -38,6 +42,7 @@ class RateSpread:
     rates: float = 0.0  # requests/s
     needs: float = 0.0  # replicas at full load that the rates took
     count: float = 0.0  # of the rates and needs, minutes
+    calm: float = 0.0  # minutes since the level was last off the long mean by more than chance explains
     since: float | None = None  # Unix seconds, since when the rate has been known without a break
 
     def seen(self, rate: float | None, carried: float | None = None, *, now: float) -> "RateSpread":
@@ -67,20 +72,46 @@ class RateSpread:
         minutes = (*self.minutes, rate)[-MINUTES:]
         before = minutes[-3] if len(minutes) > 2 else rate
         middle = (before + rate) / 2
-        if len(minutes) < 3 or middle <= 0:  # an idle minute has no spread, yet it lowers the long mean
-            return replace(self, minutes=minutes, rates=LONG * self.rates, needs=LONG * self.needs)
+        if len(minutes) < 3:
+            return replace(self, minutes=minutes)
+        if middle <= 0:  # an idle minute has no spread, yet it lowers the long mean
+            return self._counting(minutes, 0.0, 0.0)
         square = ((rate - before) / middle) ** 2 / 2
         usual = self._variance(middle)
         square = min(max(square, least * usual), OUTLIER**2 * usual, LARGEST**2)
+        counted = self._counting(minutes, rate, self._taken(rate, carried))
+        return replace(
+            counted, squares=FORGETTING * self.squares + square, weight=FORGETTING * self.weight + 1.0
+        )
+
+    def _counting(self, minutes: tuple[float, ...], rate: float, need: float) -> "RateSpread":
+        """With these last `minutes`, the newest of which counts in the long means."""
         return replace(
             self,
             minutes=minutes,
-            squares=FORGETTING * self.squares + square,
-            weight=FORGETTING * self.weight + 1.0,
             rates=LONG * self.rates + rate,
-            needs=LONG * self.needs + self._taken(rate, carried),
+            needs=LONG * self.needs + need,
             count=LONG * self.count + 1.0,
+            calm=0.0 if self._changed(minutes) else min(LONGEST_CALM, self.calm + 1.0),
         )
+
+    def _changed(self, minutes: tuple[float, ...]) -> bool:
+        """Whether the level of `minutes` is off the long mean by more than chance explains, either way."""
+        if not self.established or not self.rates:
+            return False
+        usual = self.rates / self.count
+        level = sum(minutes) / len(minutes)
+        apart = abs(level / usual - 1.0) * math.sqrt(len(minutes)) / self._deviation(usual)
+        return _beyond_chance(apart / self._doubt()) >= 1.0
+
+    def _doubt(self) -> float:
+        """How many times the usual deviations a change of the load must be off: the longer it stood, the more."""
+        return 1.0 + PER_DOUBLING * math.log2(max(CALM, min(LONGEST_CALM, self.calm)) / CALM)
+
+    @property
+    def established(self) -> bool:
+        """Whether the rate has been known for long enough to say what is usual."""
+        return self.count >= ESTABLISHED
 
     def _taken(self, rate: float, carried: float | None) -> float:
         """Replicas at full load that `rate` takes, the usual ones where it is unknown what one carries."""
@@ -118,7 +149,7 @@ class RateSpread:
         if usual <= level:
             return level
         below = (1.0 - level / usual) * math.sqrt(len(self.minutes)) / self._deviation(usual)
-        return usual + _beyond_chance(below) * (level - usual)
+        return usual + _beyond_chance(below / self._doubt()) * (level - usual)
 
     def usually_carried(self, carried: float) -> float:
         """What one replica carries, requests/s: on the long mean, as far as `carried`, of now, may differ by chance.
@@ -138,7 +169,7 @@ class RateSpread:
     def explains(self, rate: float) -> bool:
         """Whether `rate` is one that the usual spread about an unmoved level brings up, known for long enough."""
         level = self.level(MINUTES * MINUTE)
-        if not level or not self.rates or self.count < ESTABLISHED:
+        if not level or not self.rates or not self.established:
             return False
         usual = self.rates / self.count
         deviation = self._deviation(usual)

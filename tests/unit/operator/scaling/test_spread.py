@@ -4,10 +4,13 @@ from dataclasses import replace
 import pytest
 
 from kvis_operator.scaling.spread import (
+    CALM,
     ESTABLISHED,
     FORGETTING,
     LARGEST,
+    LONGEST_CALM,
     LULL,
+    PER_DOUBLING,
     PRIOR_MINUTES,
     SIGMAS,
     RateSpread,
@@ -91,7 +94,7 @@ class TestLull:
         assert after(*[6.0] * 200, *[3.0] * 10).usual_peak(MEMORY, 0.0) == pytest.approx(3.0)
 
     def test_between_them_the_long_mean_gives_way(self):
-        spread = after(*[6.0] * 200, *[5.8] * 10)
+        spread = after(*[6.0] * 50, *[5.8] * 10)
         usual = spread.rates / spread.count
         below = (1.0 - 5.8 / usual) / math.sqrt(0.5 / (60.0 * usual) / 10)
         assert LULL[0] < below < LULL[1]
@@ -119,6 +122,51 @@ class TestLull:
     def test_a_spread_without_a_long_mean_has_the_level_alone(self):
         spread = replace(after(*[6.0] * 200, *[5.9] * 10), rates=0.0)
         assert spread.usual_peak(MEMORY, 0.0) == pytest.approx(5.9)
+
+
+class TestCalm:
+    """How long a load has stood still decides how deep a lull must be."""
+
+    @pytest.mark.parametrize(
+        ("calm", "times"),
+        [(0.0, 1.0), (CALM, 1.0), (2 * CALM, 1.0 + PER_DOUBLING), (8 * CALM, 1.75), (99 * CALM, 1.75)],
+    )
+    def test_every_doubling_asks_for_more_deviations_up_to_a_night(self, calm, times):
+        spread = replace(after(*[6.0] * 50, *[5.75] * 10), calm=calm)
+        usual = spread.rates / spread.count
+        below = (1.0 - 5.75 / usual) / math.sqrt(0.5 / (60.0 * usual) / 10)
+        begins, alone = (times * deviations for deviations in LULL)
+        counted = max(0.0, (below - begins) / (alone - begins))
+        assert counted < 1.0
+        assert spread.usual_peak(MEMORY, 0.0) == pytest.approx(usual - counted * (usual - 5.75))
+
+    def test_it_grows_with_the_minutes_up_to_a_night(self):
+        assert after(*[6.0] * 100).calm == 98.0  # the first two have none to be compared with
+        assert after(*[6.0] * 600).calm == LONGEST_CALM
+
+    @pytest.mark.parametrize("moved", [3.0, 9.0])
+    def test_a_load_that_moves_ends_it_either_way(self, moved):
+        assert after(*[6.0] * 200, *[moved] * 10).calm == 0.0
+
+    @pytest.mark.parametrize(("minutes", "ended"), [(50, True), (600, False)])
+    def test_what_is_a_move_early_is_a_lull_after_a_night(self, minutes, ended):
+        spread = after(*[6.0] * minutes, 1.5)  # the level of 5.55 is 6.4 deviations down
+        assert (spread.calm == 0.0) is ended
+
+    def test_noise_does_not(self):
+        assert after(*[5.9, 5.9, 6.1, 6.1] * 50).calm == 198.0
+
+    def test_before_anything_is_usual_nothing_moves(self):
+        assert after(*[6.0] * 8, *[3.0] * 5).calm == 11.0
+
+    def test_a_load_that_begins_after_hours_of_none_ends_it_once_something_is_usual(self):
+        idle = after(*[0.0] * 60)
+        assert (idle.calm, idle.established) == (58.0, True)
+        assert after(*[0.0] * 60, *[6.0] * 2).calm == 0.0
+
+    @pytest.mark.parametrize(("minutes", "known"), [(18, False), (19, True), (60, True)])
+    def test_what_is_usual_is_known_after_eighteen_minutes(self, minutes, known):
+        assert after(*[6.0] * minutes).established is known
 
 
 def carrying(*carried: float | None, rate: float = 6.0) -> RateSpread:
