@@ -13,7 +13,7 @@ from kvis_operator.scaling.learning import Knowledge
 from kvis_operator.scaling.need import whole
 from kvis_operator.scaling.situation import Situation
 from kvis_operator.scaling.spec import HitSharing
-from kvis_operator.scaling.spread import MINUTE, MINUTES
+from kvis_operator.scaling.spread import MINUTE
 from kvis_operator.scaling.state import ScalerState
 
 COVERAGE: Final = 0.9  # of the demand memory that must have been observed
@@ -109,8 +109,6 @@ def _demand_remembered(facts: Situation, known: Knowledge, state: ScalerState) -
 def _usual_peak_needs_them(facts: Situation, known: Knowledge, state: ScalerState) -> Verdict | None:
     if known.need.keep is None and _asked_to_keep(known):
         return _keep(facts, Reason.HOLD_METRICS_STALE)
-    if known.usual_peak and known.memory_seconds >= MINUTES * MINUTE and not state.spread.established:
-        return _keep(facts, Reason.HOLD_USUAL_PEAK)  # ten minutes of a load say little of what is usual
     return _keep(facts, Reason.HOLD_USUAL_PEAK) if _kept(known) >= facts.current else None
 
 

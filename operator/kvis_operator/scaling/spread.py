@@ -26,7 +26,7 @@ CALM: Final = 60.0  # minutes without a change of the load, from which on these 
 LONGEST_CALM: Final = 480.0  # minutes, from which on they get no more
 PER_DOUBLING: Final = 0.25  # of them, for every doubling of the calm: 1.75 times as many in the end
 RISE: Final = 2.0  # deviations above the long mean: a level has risen
-ESTABLISHED: Final = 14.0  # minutes' weight of a long mean that says what is usual, after eighteen minutes
+ESTABLISHED: Final = 20.0  # minutes' weight of a long mean that says what is usual
 LARGEST: Final = 1.0  # relative standard deviation
 FEWEST_REQUESTS: Final = 0.01  # a minute; fewer have no spread that could be told
 
@@ -72,32 +72,25 @@ class RateSpread:
         minutes = (*self.minutes, rate)[-MINUTES:]
         before = minutes[-3] if len(minutes) > 2 else rate
         middle = (before + rate) / 2
-        if len(minutes) < 3:
-            return replace(self, minutes=minutes)
-        if middle <= 0:  # an idle minute has no spread, yet it lowers the long mean
-            return self._counting(minutes, 0.0, 0.0)
+        if len(minutes) < 3 or middle <= 0:  # an idle minute has no spread, yet it lowers the long mean
+            return replace(self, minutes=minutes, rates=LONG * self.rates, needs=LONG * self.needs)
         square = ((rate - before) / middle) ** 2 / 2
         usual = self._variance(middle)
         square = min(max(square, least * usual), OUTLIER**2 * usual, LARGEST**2)
-        counted = self._counting(minutes, rate, self._taken(rate, carried))
-        return replace(
-            counted, squares=FORGETTING * self.squares + square, weight=FORGETTING * self.weight + 1.0
-        )
-
-    def _counting(self, minutes: tuple[float, ...], rate: float, need: float) -> "RateSpread":
-        """With these last `minutes`, the newest of which counts in the long means."""
         return replace(
             self,
             minutes=minutes,
+            squares=FORGETTING * self.squares + square,
+            weight=FORGETTING * self.weight + 1.0,
             rates=LONG * self.rates + rate,
-            needs=LONG * self.needs + need,
+            needs=LONG * self.needs + self._taken(rate, carried),
             count=LONG * self.count + 1.0,
             calm=0.0 if self._changed(minutes) else min(LONGEST_CALM, self.calm + 1.0),
         )
 
     def _changed(self, minutes: tuple[float, ...]) -> bool:
         """Whether the level of `minutes` is off the long mean by more than chance explains, either way."""
-        if not self.established or not self.rates:
+        if self.count < ESTABLISHED or not self.rates:
             return False
         usual = self.rates / self.count
         level = sum(minutes) / len(minutes)
@@ -107,11 +100,6 @@ class RateSpread:
     def _doubt(self) -> float:
         """How many times the usual deviations a change of the load must be off: the longer it stood, the more."""
         return 1.0 + PER_DOUBLING * math.log2(max(CALM, min(LONGEST_CALM, self.calm)) / CALM)
-
-    @property
-    def established(self) -> bool:
-        """Whether the rate has been known for long enough to say what is usual."""
-        return self.count >= ESTABLISHED
 
     def _taken(self, rate: float, carried: float | None) -> float:
         """Replicas at full load that `rate` takes, the usual ones where it is unknown what one carries."""
@@ -169,7 +157,7 @@ class RateSpread:
     def explains(self, rate: float) -> bool:
         """Whether `rate` is one that the usual spread about an unmoved level brings up, known for long enough."""
         level = self.level(MINUTES * MINUTE)
-        if not level or not self.rates or not self.established:
+        if not level or not self.rates or self.count < ESTABLISHED:
             return False
         usual = self.rates / self.count
         deviation = self._deviation(usual)

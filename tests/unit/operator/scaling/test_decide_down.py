@@ -131,16 +131,6 @@ class TestDown:
             loop.run(120, rate=5.0, kv=0.05).run(120, rate=7.0, kv=0.05)
         assert loop.replicas == replicas
 
-    def test_not_before_the_load_has_been_known_for_long_enough_to_say_what_is_usual(self):
-        loop = Loop(a_spec(), 5).run(17 * 60, rate=3.0, kv=0.05)
-        assert loop.replicas == 5
-        assert loop.decisions[-1].reason is Reason.HOLD_USUAL_PEAK
-        assert loop.run(240, rate=3.0, kv=0.05).replicas < 5
-
-    @pytest.mark.parametrize(("memory", "rate"), [(120.0, 3.0), (None, 0.0)])
-    def test_a_short_memory_and_a_service_without_load_do_not_wait_for_that(self, memory, rate):
-        assert Loop(a_spec(down_memory_seconds=memory), 5).run(16 * 60, rate=rate, kv=0.05).replicas < 5
-
     def test_not_while_the_usual_peak_is_unknown(self):
         loop = settled(5, rate=3.0, kv=0.05)
         unseen = replace(loop.state, desired=5, down_at=None, spread=RateSpread(at=loop.now))

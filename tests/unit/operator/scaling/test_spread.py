@@ -159,15 +159,6 @@ class TestCalm:
     def test_before_anything_is_usual_nothing_moves(self):
         assert after(*[6.0] * 8, *[3.0] * 5).calm == 11.0
 
-    def test_a_load_that_begins_after_hours_of_none_ends_it_once_something_is_usual(self):
-        idle = after(*[0.0] * 60)
-        assert (idle.calm, idle.established) == (58.0, True)
-        assert after(*[0.0] * 60, *[6.0] * 2).calm == 0.0
-
-    @pytest.mark.parametrize(("minutes", "known"), [(18, False), (19, True), (60, True)])
-    def test_what_is_usual_is_known_after_eighteen_minutes(self, minutes, known):
-        assert after(*[6.0] * minutes).established is known
-
 
 def carrying(*carried: float | None, rate: float = 6.0) -> RateSpread:
     """Minutes of one rate, with what a replica carried in each."""
