@@ -130,21 +130,23 @@ def test_partial_states_are_read():
     assert state.guard == Guard()
 
 
+SPREAD = {
+    "m": [1.0, 2.0],
+    "at": 9.0,
+    "s": 0.1,
+    "w": 2.0,
+    "r": 3.5,
+    "n": 2.5,
+    "c": 1.5,
+    "calm": 7.0,
+    "since": 3.0,
+}
+
+
 def test_the_layout_written_by_this_version_is_read_field_by_field():
     fit = {"m": [0.5] * 10, "t": [1.0, 2.0, 3.0, 4.0], "n": 7.0, "r": 0.1, "pr": 0.2, "poor": 8.0, "at": 9.0}
     raw = {"v": 1, "fit": fit, "mix": [1.0, 1.0, 1.0], "flap": [-1, 2.0, [3.0], 4, 5.0], "desired": 0}
-    spread = {
-        "m": [1.0, 2.0],
-        "at": 9.0,
-        "s": 0.1,
-        "w": 2.0,
-        "r": 3.5,
-        "n": 2.5,
-        "c": 1.5,
-        "calm": 7.0,
-        "since": 3.0,
-    }
-    raw |= {"mix_seconds": 300.0, "spread": spread}
+    raw |= {"mix_seconds": 300.0, "spread": SPREAD}
     state = ScalerState.restore(raw)
     assert state.fit == StepFit((0.5,) * 10, (1.0, 2.0, 3.0, 4.0), 7.0, 0.1, 0.2, 8.0, 9.0)
     assert state.flap == FlapGuard(-1, 2.0, (3.0,), 4, 5.0)
@@ -158,24 +160,13 @@ def test_the_layout_written_by_this_version_is_read_field_by_field():
     [{"w": -3.0}, {"s": -1.0}, {"r": -1.0}, {"n": -1.0}, {"c": -1.0}, {"calm": -1.0}, {"m": [1.0, -2.0]}],
 )
 def test_a_spread_with_something_negative_is_not_read(wrong):
-    spread = {
-        "m": [1.0, 2.0],
-        "at": 9.0,
-        "s": 0.1,
-        "w": 2.0,
-        "r": 3.5,
-        "n": 2.5,
-        "c": 1.5,
-        "calm": 7.0,
-        "since": 3.0,
-    }
-    assert ScalerState.restore({"v": 1, "desired": 4, "spread": spread | wrong}) == ScalerState.initial()
+    assert ScalerState.restore({"v": 1, "desired": 4, "spread": SPREAD | wrong}) == ScalerState.initial()
 
 
 def test_a_spread_written_before_it_counted_the_calm_is_read_without_any():
-    spread = {"m": [1.0], "at": 9.0, "s": 0.1, "w": 2.0, "r": 3.5, "n": 2.5, "c": 1.5, "since": 3.0}
-    assert ScalerState.restore({"v": 1, "spread": spread}).spread == RateSpread(
-        (1.0,), 9.0, 0.1, 2.0, 3.5, 2.5, 1.5, since=3.0
+    older = {name: value for name, value in SPREAD.items() if name != "calm"}
+    assert ScalerState.restore({"v": 1, "spread": older}).spread == RateSpread(
+        (1.0, 2.0), 9.0, 0.1, 2.0, 3.5, 2.5, 1.5, since=3.0
     )
 
 
