@@ -67,7 +67,8 @@ def learn(facts: Situation, state: ScalerState) -> tuple[Knowledge, ScalerState]
     carried = _surely_carried(facts, replica, mix, best)
     if new:
         rate = None if facts.blind else steady
-        learned = replace(learned, spread=state.spread.seen(rate, carried, now=facts.now))
+        spread = state.spread.seen(rate, carried, served=facts.served_seconds, now=now)
+        learned = replace(learned, spread=spread)
     load = _load(facts, step, steady, learned.spread, carried, memory)
     wanted = need(
         load, mix, best, replica.kv_tokens, rho_up=rho_up, rho_down=rho_down, rho_keep=rho_keep,

@@ -54,6 +54,12 @@ class Situation:
         return max(self.spec.min_replicas, most)
 
     @property
+    def served_seconds(self) -> float:
+        """For how long the oldest of the replicas has been ready; 0 before the first is."""
+        ready = (pod for pod in self.obs.pods if pod.phase is PodPhase.READY)
+        return max((pod.age_seconds - (pod.load_seconds or 0.0) for pod in ready), default=0.0)
+
+    @property
     def blind(self) -> bool:
         """Fewer than half of the ready pods have a fresh sample, or there is nothing to look at."""
         return self.ready == 0 or self.fresh_ready < math.ceil(self.ready / 2)

@@ -75,7 +75,7 @@ class ScalerState:
             raw["spread"] = {
                 "m": list(self.spread.minutes), "at": self.spread.at, "s": self.spread.squares, "w": self.spread.weight,
                 "r": self.spread.rates, "n": self.spread.needs, "c": self.spread.count, "calm": self.spread.calm,
-                "since": self.spread.since,
+                "new": self.spread.new, "since": self.spread.since,
             }  # fmt: skip
         if self.demand.values:
             raw["demand"] = {
@@ -189,10 +189,12 @@ def _spread(raw: Any) -> RateSpread:
     minutes, since = tuple(map(_finite, raw["m"])), _number(raw.get("since"))
     squares, weight = _finite(raw["s"]), _finite(raw["w"])
     rates, needs, count = map(_finite, (raw["r"], raw["n"], raw["c"]) if "c" in raw else (0.0, 0.0, 0.0))
-    calm = _finite(raw.get("calm", 0.0))
+    calm, new = _finite(raw.get("calm", 0.0)), raw.get("new", False)
     if min(squares, weight, rates, needs, count, calm, *minutes) < 0:
         raise ValueError("a spread has no negative sums or rates")
-    return RateSpread(minutes, _number(raw["at"]), squares, weight, rates, needs, count, calm, since)
+    if not isinstance(new, bool):
+        raise TypeError(f"a load is new or not: {new!r}")
+    return RateSpread(minutes, _number(raw["at"]), squares, weight, rates, needs, count, calm, new, since)
 
 
 def _demand(raw: Any) -> DemandRing:

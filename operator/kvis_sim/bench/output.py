@@ -44,7 +44,7 @@ README_FIGURES = (
     ("reversals_ratio", "reversals over the tuned in-flight rule's, median", "x"),
     ("fault_scale_downs", "replicas removed because of a fault, all fault runs", ""),
     ("noise_actions_24h", "actions in a day of constant load with 20 % noise, worst of six days", ""),
-    ("noise_held_out_days_with_actions", "days with an action among forty more such days", ""),
+    ("noise_held_out_days_with_actions", "days with an action among a hundred more such days", ""),
     (
         "noise_held_out_days_with_actions_once_settled",
         "the same, without the first hour, in which the replicas that the day was begun with settle",

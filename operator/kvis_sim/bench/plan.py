@@ -71,7 +71,7 @@ SHORT_MEMORY = min(DOWN_WINDOWS)  # the rivals' shorter window
 WRONG_PRIORS = (1.5, 1 / 1.5)
 LEVELS = (0.99, 0.95)
 ROBUSTNESS_SEEDS = 3
-HELD_OUT_SEEDS = tuple(range(100, 120))  # of days of noise that no constant of the law was chosen by
+HELD_OUT_SEEDS = tuple(range(400, 450))  # of days of noise that no constant of the law was chosen by
 ONE_SETTING_TARGETS = (4.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 SWEPT_RIVALS = ("hpa-queue", "hpa-kv-queue", "wva-v1", "wva-v2", "aibrix-apa", "knative", "ray", "dynamo")
 

@@ -10,7 +10,7 @@ from kvis_operator.scaling.decide import decide
 from kvis_operator.scaling.decision import Reason
 from kvis_operator.scaling.spec import HitSharing
 from kvis_operator.scaling.spread import RateSpread
-from observations import NOON, TICK, Loop, a_spec, an_observation, blind
+from observations import NOON, TICK, Loop, a_spec, an_observation, blind, pods
 
 HOUR = 3600.0
 
@@ -58,7 +58,16 @@ class TestDown:
             loop.run(120, rate=5.0, kv=0.05).run(120, rate=7.0, kv=0.05)
         assert loop.replicas == 3
         assert loop.decisions[-1].reason is Reason.HOLD_USUAL_PEAK
-        assert loop.run(6 * HOUR, rate=6.0, kv=0.05).replicas == 2
+        assert loop.run(10 * HOUR, rate=6.0, kv=0.05).replicas == 2
+
+    @pytest.mark.parametrize(("served", "replicas"), [(90.0, 2), (1200.0, 1)])
+    def test_a_new_service_waits_until_it_knows_how_its_load_spreads(self, served, replicas):
+        loop = Loop(a_spec(), 2)
+        for i in range(80):
+            loop.tick(rate=3.2, pods=pods(2, kv_usage=0.05, age_seconds=served + i * TICK))
+        assert loop.replicas == replicas
+        reason = loop.decisions[-1].reason
+        assert (reason is Reason.HOLD_USUAL_PEAK) is (replicas == 2)
 
     def test_not_while_a_replica_is_starting(self):
         loop = settled(5, rate=3.0, ready=4)

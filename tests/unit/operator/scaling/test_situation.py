@@ -30,6 +30,21 @@ def test_current_of_an_unknown_past_is_what_exists():
     assert facts(obs).current == 4
 
 
+def test_a_service_has_had_replicas_for_as_long_as_the_oldest_has_been_ready():
+    ready = [
+        a_pod(name, age_seconds=age, load_seconds=load)
+        for name, age, load in (("a", 500.0, 120.0), ("b", 400.0, None))
+    ]
+    obs = with_pods(
+        *ready, pending(9000.0), a_pod("going", phase=PodPhase.DRAINING, age_seconds=9000.0), ready=0
+    )
+    assert facts(obs).served_seconds == 400.0
+
+
+def test_a_service_without_a_ready_replica_has_had_none():
+    assert facts(with_pods(pending(), ready=0)).served_seconds == 0.0
+
+
 def test_replicas_not_serving_yet_are_pending():
     assert facts(with_pods(pending()), ScalerState.initial(3)).pending
     assert not facts(with_pods(), ScalerState.initial(2)).pending

@@ -7,9 +7,12 @@ from kvis_operator.scaling.spread import (
     CALM,
     ESTABLISHED,
     FORGETTING,
+    KNOWN,
     LARGEST,
     LONGEST_CALM,
     LULL,
+    NEW,
+    NEW_SECONDS,
     PER_DOUBLING,
     PRIOR_MINUTES,
     SIGMAS,
@@ -20,11 +23,17 @@ NOON = 1_800_000_000.0
 MEMORY = 600.0
 
 
-def after(*rates: float | None, apart: float = 60.0) -> RateSpread:
+def after(*rates: float | None, apart: float = 60.0, served: float = 7200.0) -> RateSpread:
+    """Rates of minutes from noon on, the first when the service had had replicas for `served` seconds."""
     spread = RateSpread()
     for i, rate in enumerate(rates):
-        spread = spread.seen(rate, now=NOON + i * apart)
+        spread = spread.seen(rate, served=served + i * apart, now=NOON + i * apart)
     return spread
+
+
+def unrested(spread: RateSpread) -> RateSpread:
+    """The same of a load that has just moved."""
+    return replace(spread, calm=0.0)
 
 
 def test_the_level_is_the_mean_of_the_last_ten_minutes():
@@ -50,11 +59,12 @@ def test_before_anything_is_measured_the_spread_is_that_of_counting():
 
 
 def test_a_steady_rate_keeps_half_of_the_noise_of_counting():
-    assert after(*[6.0] * 200).usual_peak(MEMORY) == pytest.approx(6.0 + SIGMAS * math.sqrt(6.0 / 120.0))
+    steady = unrested(after(*[6.0] * 200))
+    assert steady.usual_peak(MEMORY) == pytest.approx(6.0 + SIGMAS * math.sqrt(6.0 / 120.0))
 
 
 def test_neighbouring_minutes_are_two_apart_so_that_a_window_across_a_change_does_not_hide_it():
-    alternating = after(*[4.0, 4.0, 6.0, 6.0] * 60)
+    alternating = unrested(after(*[4.0, 4.0, 6.0, 6.0] * 60))
     assert alternating.usual_peak(MEMORY) == pytest.approx(5.0 + SIGMAS * 5.0 * math.sqrt(0.08), rel=0.05)
 
 
@@ -65,7 +75,7 @@ def test_a_move_of_the_level_counts_as_three_usual_deviations():
 
 
 def test_rates_that_always_jump_are_believed_in_the_end():
-    jumping = after(*[1.0, 1.0, 9.0, 9.0] * 40)
+    jumping = unrested(after(*[1.0, 1.0, 9.0, 9.0] * 40))
     level = jumping.level(MEMORY)
     assert level is not None
     assert jumping.usual_peak(MEMORY) == pytest.approx(level * (1.0 + SIGMAS * LARGEST), rel=0.05)
@@ -124,21 +134,26 @@ class TestLull:
         assert spread.usual_peak(MEMORY, 0.0) == pytest.approx(5.9)
 
 
-class TestCalm:
-    """How long a load has stood still decides how deep a lull must be."""
+DOUBLINGS = [(0.0, 1.0), (CALM, 1.0), (2 * CALM, 1.0 + PER_DOUBLING), (8 * CALM, 1.45), (99 * CALM, 1.45)]
 
-    @pytest.mark.parametrize(
-        ("calm", "times"),
-        [(0.0, 1.0), (CALM, 1.0), (2 * CALM, 1.0 + PER_DOUBLING), (8 * CALM, 1.75), (99 * CALM, 1.75)],
-    )
-    def test_every_doubling_asks_for_more_deviations_up_to_a_night(self, calm, times):
-        spread = replace(after(*[6.0] * 50, *[5.75] * 10), calm=calm)
+
+class TestCalm:
+    """How long a load has stood still decides how deep a lull must be, and how high a peak may be."""
+
+    @pytest.mark.parametrize(("calm", "times"), DOUBLINGS)
+    def test_every_doubling_asks_a_lull_for_more_deviations_up_to_a_night(self, calm, times):
+        spread = replace(after(*[6.0] * 50, *[5.7] * 10), calm=calm)
         usual = spread.rates / spread.count
-        below = (1.0 - 5.75 / usual) / math.sqrt(0.5 / (60.0 * usual) / 10)
+        below = (1.0 - 5.7 / usual) / math.sqrt(0.5 / (60.0 * usual) / 10)
         begins, alone = (times * deviations for deviations in LULL)
-        counted = max(0.0, (below - begins) / (alone - begins))
-        assert counted < 1.0
-        assert spread.usual_peak(MEMORY, 0.0) == pytest.approx(usual - counted * (usual - 5.75))
+        counted = (below - begins) / (alone - begins)
+        assert 0.0 < counted < 1.0
+        assert spread.usual_peak(MEMORY, 0.0) == pytest.approx(usual - counted * (usual - 5.7))
+
+    @pytest.mark.parametrize(("calm", "times"), DOUBLINGS)
+    def test_every_doubling_puts_the_usual_peak_more_deviations_up(self, calm, times):
+        peak = replace(after(*[6.0] * 200), calm=calm).usual_peak(MEMORY)
+        assert peak == pytest.approx(6.0 + times * SIGMAS * math.sqrt(6.0 / 120.0))
 
     def test_it_grows_with_the_minutes_up_to_a_night(self):
         assert after(*[6.0] * 100).calm == 98.0  # the first two have none to be compared with
@@ -150,7 +165,7 @@ class TestCalm:
 
     @pytest.mark.parametrize(("minutes", "ended"), [(50, True), (600, False)])
     def test_what_is_a_move_early_is_a_lull_after_a_night(self, minutes, ended):
-        spread = after(*[6.0] * minutes, 1.5)  # the level of 5.55 is 6.4 deviations down
+        spread = after(*[6.0] * minutes, 2.25)  # the level of 5.625 is 5.3 deviations down
         assert (spread.calm == 0.0) is ended
 
     def test_noise_does_not(self):
@@ -158,6 +173,56 @@ class TestCalm:
 
     def test_before_anything_is_usual_nothing_moves(self):
         assert after(*[6.0] * 8, *[3.0] * 5).calm == 11.0
+
+
+def doubt(spread: RateSpread) -> float:
+    """How many times the usual deviations its usual peak lies above its level."""
+    level, peak = spread.usual_peak(MEMORY, 0.0), spread.usual_peak(MEMORY)
+    settled = replace(spread, calm=0.0, new=False).usual_peak(MEMORY)
+    assert level is not None
+    assert peak is not None
+    assert settled is not None
+    return (peak - level) / (settled - level)
+
+
+class TestNewLoad:
+    """A load of which little is known takes more deviations, unless it has moved or has a past."""
+
+    def test_its_first_minute_takes_the_most(self):
+        assert doubt(after(6.0, served=90.0)) == pytest.approx(1.0 + NEW)
+
+    def test_every_minute_that_is_known_asks_for_less(self):
+        spread = replace(after(*[6.0] * 50, served=90.0), calm=0.0)
+        assert doubt(spread) == pytest.approx(1.0 + NEW * (1.0 - spread.weight / KNOWN))
+        assert 40.0 < spread.weight < 48.0
+
+    def test_after_three_hours_it_is_known(self):
+        assert doubt(unrested(after(*[6.0] * 190, served=90.0))) == 1.0
+
+    @pytest.mark.parametrize(("served", "new"), [(NEW_SECONDS, True), (NEW_SECONDS + 1.0, False)])
+    def test_a_service_with_older_replicas_has_a_past_that_got_lost(self, served, new):
+        assert after(6.0, served=served).new is new
+        assert after(*[6.0] * 30, served=served).new is new
+
+    def test_a_service_of_unknown_age_has_one_too(self):
+        assert RateSpread().seen(6.0, now=NOON).new is False
+
+    @pytest.mark.parametrize("moved", [1.0, 18.0])
+    def test_a_load_that_has_moved_is_new_no_more(self, moved):
+        spread = after(*[6.0] * 40, *[moved] * 10, served=90.0)
+        assert (spread.new, spread.seen(moved, served=90.0, now=NOON + 50 * 60.0).new) == (False, False)
+
+    def test_a_clock_set_back_makes_nothing_new(self):
+        old, new = after(*[6.0] * 5), after(*[6.0] * 5, served=90.0)
+        assert old.seen(6.0, served=0.0, now=NOON - 60.0).new is False
+        assert new.seen(6.0, served=0.0, now=NOON - 60.0).new is True
+
+    def test_a_lull_of_it_must_be_deeper_too(self):
+        lull = [6.0] * 50 + [5.7] * 10
+        known, new = after(*lull).usual_peak(MEMORY, 0.0), after(*lull, served=90.0).usual_peak(MEMORY, 0.0)
+        assert known is not None
+        assert new is not None
+        assert known < new
 
 
 def carrying(*carried: float | None, rate: float = 6.0) -> RateSpread:
@@ -288,7 +353,7 @@ def test_no_requests_have_no_spread():
 
 
 def test_fewer_deviations_make_a_lower_usual_peak():
-    spread = after(*[6.0] * 200)
+    spread = unrested(after(*[6.0] * 200))
     whole, half = spread.usual_peak(MEMORY), spread.usual_peak(MEMORY, SIGMAS / 2)
     assert whole is not None
     assert half == pytest.approx(6.0 + (whole - 6.0) / 2)

@@ -139,6 +139,7 @@ SPREAD = {
     "n": 2.5,
     "c": 1.5,
     "calm": 7.0,
+    "new": True,
     "since": 3.0,
 }
 
@@ -151,7 +152,7 @@ def test_the_layout_written_by_this_version_is_read_field_by_field():
     assert state.fit == StepFit((0.5,) * 10, (1.0, 2.0, 3.0, 4.0), 7.0, 0.1, 0.2, 8.0, 9.0)
     assert state.flap == FlapGuard(-1, 2.0, (3.0,), 4, 5.0)
     assert (state.mix, state.mix_seconds, state.desired) == (Mix(1.0, 1.0, 1.0), 300.0, 0)
-    assert state.spread == RateSpread((1.0, 2.0), 9.0, 0.1, 2.0, 3.5, 2.5, 1.5, 7.0, 3.0)
+    assert state.spread == RateSpread((1.0, 2.0), 9.0, 0.1, 2.0, 3.5, 2.5, 1.5, 7.0, True, 3.0)
     assert state.to_json() == raw
 
 
@@ -163,8 +164,13 @@ def test_a_spread_with_something_negative_is_not_read(wrong):
     assert ScalerState.restore({"v": 1, "desired": 4, "spread": SPREAD | wrong}) == ScalerState.initial()
 
 
+@pytest.mark.parametrize("new", [None, 1, "yes"])
+def test_a_spread_that_does_not_say_whether_its_load_is_new_is_not_read(new):
+    assert ScalerState.restore({"v": 1, "spread": SPREAD | {"new": new}}) == ScalerState.initial()
+
+
 def test_a_spread_written_before_it_counted_the_calm_is_read_without_any():
-    older = {name: value for name, value in SPREAD.items() if name != "calm"}
+    older = {name: value for name, value in SPREAD.items() if name not in ("calm", "new")}
     assert ScalerState.restore({"v": 1, "spread": older}).spread == RateSpread(
         (1.0, 2.0), 9.0, 0.1, 2.0, 3.5, 2.5, 1.5, since=3.0
     )
