@@ -1,0 +1,37 @@
+"""A load that stands still but for its noise is no reason to change anything."""
+
+import random
+from collections import deque
+from dataclasses import replace
+
+import pytest
+
+from kvis_operator.scaling.spread import MINUTE
+from observations import TICK, Loop, a_spec, pods
+
+DAY = 86_400.0
+TICKS_A_MINUTE = int(MINUTE / TICK)
+
+
+def noisy_day(loop: Loop, *, rate: float, seed: int) -> Loop:
+    """A day of Poisson arrivals whose rate is drawn anew every minute, up to a fifth off `rate`, for a new service."""
+    rng = random.Random(seed)
+    counts: deque[float] = deque([rate * TICK] * TICKS_A_MINUTE, maxlen=TICKS_A_MINUTE)
+    expected = 0.0
+    for i in range(int(DAY / TICK)):
+        if i % TICKS_A_MINUTE == 0:
+            expected = rate * TICK * rng.uniform(0.8, 1.2)
+        counts.append(max(0.0, rng.gauss(expected, expected**0.5)))
+        served = pods(loop.ready, kv_usage=0.05, age_seconds=90.0 + i * TICK)
+        loop.tick(
+            rate=sum(counts) / MINUTE,
+            rate_15s=counts[-1] / TICK,
+            kv_tokens=0.05 * 480_000.0 * loop.ready,
+            pods=served,
+        )
+    return loop
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_day_of_it_moves_no_replica(seed):
+    assert noisy_day(Loop(a_spec(), 5), rate=12.0, seed=seed).moves == []
