@@ -2,7 +2,6 @@
 
 import random
 from collections import deque
-from dataclasses import replace
 
 import pytest
 
@@ -34,4 +33,11 @@ def noisy_day(loop: Loop, *, rate: float, seed: int) -> Loop:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_day_of_it_moves_no_replica(seed):
-    assert noisy_day(Loop(a_spec(), 5), rate=12.0, seed=seed).moves == []
+    day = noisy_day(Loop(a_spec(), 8), rate=21.0, seed=seed)
+    assert [(move.current, move.replicas) for move in day.moves] == []
+
+
+def test_what_is_too_much_by_more_than_noise_goes():
+    loop = noisy_day(Loop(a_spec(), 8), rate=10.0, seed=0)
+    assert loop.replicas < 6
+    assert all(move.replicas < move.current for move in loop.moves)

@@ -193,7 +193,7 @@ class TestNewLoad:
 
     def test_every_minute_that_is_known_asks_for_less(self):
         spread = replace(after(*[6.0] * 50, served=90.0), calm=0.0)
-        assert doubt(spread) == pytest.approx(1.0 + NEW * (1.0 - spread.weight / KNOWN))
+        assert doubt(spread) == pytest.approx(1.0 + NEW * (1.0 - spread.weight / KNOWN) ** 2)
         assert 40.0 < spread.weight < 48.0
 
     def test_after_three_hours_it_is_known(self):
