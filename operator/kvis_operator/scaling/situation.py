@@ -55,9 +55,14 @@ class Situation:
 
     @property
     def served_seconds(self) -> float:
-        """For how long the oldest of the replicas has been ready; 0 before the first is."""
+        """For how long the oldest of the replicas has been ready; 0 before the first is.
+
+        One whose own start was not seen took as long as is usual.
+        """
         ready = (pod for pod in self.obs.pods if pod.phase is PodPhase.READY)
-        return max((pod.age_seconds - (pod.load_seconds or 0.0) for pod in ready), default=0.0)
+        usual = self.start_seconds
+        loads = ((pod.age_seconds, usual if pod.load_seconds is None else pod.load_seconds) for pod in ready)
+        return max((age - load for age, load in loads), default=0.0)
 
     @property
     def blind(self) -> bool:

@@ -55,12 +55,13 @@ class RateSpread:
     since: float | None = None  # Unix seconds, since when the rate has been known without a break
 
     def seen(
-        self, rate: float | None, carried: float | None = None, *, served: float = math.inf, now: float
+        self, rate: float | None, carried: float | None = None, *, served: float | None = None, now: float
     ) -> "RateSpread":
         """With the last minute's rate at `now`; within a minute of the last one kept no other is.
 
         `carried` is what one replica carries now, requests/s; None, unknown, counts as usual. `served` is for how many
-        seconds the service has had replicas: a load first seen within ten minutes of them is new, any other has a past.
+        seconds the service has had replicas: a load first seen within ten minutes of them is new, and where
+        that is unknown; any other has a past.
 
         A minute that was not seen in full, the rate being unknown or the operator away, counts like the higher of its
         neighbours and spreads at least as usual: unknown is no calm.
@@ -68,7 +69,8 @@ class RateSpread:
         if rate is None:
             return replace(self, since=None)
         if self.at is None or now < self.at:
-            new = served <= NEW_SECONDS if self.at is None else self.new
+            begins = served is None or served <= NEW_SECONDS
+            new = begins if self.at is None else self.new
             return replace(self, minutes=(rate,), at=now, since=now, new=new)
         passed = int((now - self.at) / MINUTE)
         away = passed > 1 and self.since is not None and self.since <= self.at

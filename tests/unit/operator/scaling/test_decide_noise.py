@@ -6,14 +6,14 @@ from collections import deque
 import pytest
 
 from kvis_operator.scaling.spread import MINUTE
-from observations import TICK, Loop, a_spec, pods
+from observations import KV, TICK, Loop, a_spec, pods
 
 DAY = 86_400.0
 TICKS_A_MINUTE = int(MINUTE / TICK)
 
 
 def noisy_day(loop: Loop, *, rate: float, seed: int) -> Loop:
-    """A day of Poisson arrivals whose rate is drawn anew every minute, up to a fifth off `rate`, for a new service."""
+    """A day of a new service: normal counts about a rate that is drawn anew every minute, up to a fifth off `rate`."""
     rng = random.Random(seed)
     counts: deque[float] = deque([rate * TICK] * TICKS_A_MINUTE, maxlen=TICKS_A_MINUTE)
     expected = 0.0
@@ -25,7 +25,7 @@ def noisy_day(loop: Loop, *, rate: float, seed: int) -> Loop:
         loop.tick(
             rate=sum(counts) / MINUTE,
             rate_15s=counts[-1] / TICK,
-            kv_tokens=0.05 * 480_000.0 * loop.ready,
+            kv_tokens=0.05 * KV * loop.ready,
             pods=served,
         )
     return loop

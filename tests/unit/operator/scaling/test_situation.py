@@ -33,12 +33,19 @@ def test_current_of_an_unknown_past_is_what_exists():
 def test_a_service_has_had_replicas_for_as_long_as_the_oldest_has_been_ready():
     ready = [
         a_pod(name, age_seconds=age, load_seconds=load)
-        for name, age, load in (("a", 500.0, 120.0), ("b", 400.0, None))
+        for name, age, load in (("a", 500.0, 90.0), ("b", 400.0, 30.0))
     ]
     obs = with_pods(
         *ready, pending(9000.0), a_pod("going", phase=PodPhase.DRAINING, age_seconds=9000.0), ready=0
     )
-    assert facts(obs).served_seconds == 400.0
+    assert facts(obs).served_seconds == 410.0
+
+
+def test_a_replica_whose_start_was_not_seen_took_as_long_as_usual():
+    obs = with_pods(
+        a_pod("seen", age_seconds=200.0, load_seconds=150.0), a_pod("unseen", age_seconds=500.0), ready=0
+    )
+    assert facts(obs).served_seconds == 350.0
 
 
 def test_a_service_without_a_ready_replica_has_had_none():
